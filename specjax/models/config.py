@@ -1,0 +1,50 @@
+"""Sizes and switches of one decoder; frozen, so that jit may hold it static."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class RopeScaling:
+  """`llama3` frequency scaling (Llama 3.1 model card and reference code)."""
+
+  factor: float = 8.0
+  low_freq_factor: float = 1.0
+  high_freq_factor: float = 4.0
+  original_max_positions: int = 8192
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderConfig:
+  """One stack for the Llama, Qwen2 and Qwen3 families.
+
+  Attributes:
+    qkv_bias: Qwen2's biases on the query, key and value projections.
+    qk_norm: Qwen3's RMS norm over each head of queries and keys.
+    tie_embeddings: the head is the embedding matrix.
+    dtype: of weights and activations; logits are always float32.
+  """
+
+  vocab_size: int
+  hidden_size: int
+  intermediate_size: int
+  num_layers: int
+  num_heads: int
+  num_kv_heads: int
+  head_dim: int
+  max_positions: int
+  rope_theta: float = 10000.0
+  rope_scaling: RopeScaling | None = None
+  rms_norm_eps: float = 1e-5
+  qkv_bias: bool = False
+  qk_norm: bool = False
+  tie_embeddings: bool = True
+  dtype: str = "float32"
+
+  def __post_init__(self):
+    if self.num_heads % self.num_kv_heads:
+      raise ValueError(
+        f"{self.num_heads} query heads do not divide into"
+        f" {self.num_kv_heads} key/value heads"
+      )
+    if self.head_dim % 2:
+      raise ValueError(f"head_dim must be even for rope, got {self.head_dim}")
