@@ -1,0 +1,1 @@
+"""Configurations, one an experiment."""

@@ -1,0 +1,1 @@
+"""The commands: flags, a configuration, one call each."""
