@@ -1,0 +1,23 @@
+"""Settings that every test runs under.
+
+Eight simulated devices, warnings as errors (pyproject.toml), rank promotion and
+key reuse as errors, compiled programs kept between runs.
+"""
+
+import os
+import pathlib
+
+_DEVICES = "--xla_force_host_platform_device_count=8"
+if _DEVICES not in os.environ.get("XLA_FLAGS", ""):
+  os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_DEVICES}"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax  # noqa: E402  (the flags above are read when jax starts)
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_debug_key_reuse", True)
+jax.config.update(
+  "jax_compilation_cache_dir", str(_ROOT / ".pytest_cache" / "jax")
+)
