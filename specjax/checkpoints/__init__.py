@@ -7,6 +7,13 @@ from specjax.checkpoints.base import Checkpoint, CheckpointError
 from specjax.checkpoints.gguf import read_gguf
 from specjax.checkpoints.huggingface import read_huggingface
 from specjax.checkpoints.names import DEFAULT, EMBEDDED, Source, resolve
+from specjax.checkpoints.orbax import (
+  CONFIG,
+  read_saved,
+  restore_tree,
+  save_checkpoint,
+  save_tree,
+)
 
 __all__ = [
   "DEFAULT",
@@ -18,6 +25,9 @@ __all__ = [
   "read_gguf",
   "read_huggingface",
   "resolve",
+  "restore_tree",
+  "save_checkpoint",
+  "save_tree",
 ]
 
 
@@ -40,5 +50,8 @@ def load(
     config, params, metadata = read_gguf(path, dtype)
     return Checkpoint(config, params, metadata, source.name, path)
   folder = path if path.is_dir() else path.parent
-  config, params = read_huggingface(path, dtype)
+  if (folder / CONFIG).is_file():
+    config, params = read_saved(folder, dtype)
+  else:
+    config, params = read_huggingface(path, dtype)
   return Checkpoint(config, params, folder, source.name, path)

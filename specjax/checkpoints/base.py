@@ -1,6 +1,7 @@
 """What every loader shares: the error, the result and the parameter tree."""
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -118,14 +119,30 @@ def read_tree(
   map_: Callable[..., Iterable[np.ndarray]] = map,
 ) -> PyTree:
   """Nested dicts of `read(name)` for the `names` of slash-joined paths."""
+  return nest(dict(zip(names, map_(read, names.values()), strict=True)))
+
+
+def nest(leaves: Mapping[str, Any]) -> PyTree:
+  """Nested dicts from slash-joined paths."""
   tree: dict[str, Any] = {}
-  for path, value in zip(names, map_(read, names.values()), strict=True):
+  for path, value in leaves.items():
     *parents, last = path.split("/")
     node = tree
     for parent in parents:
       node = node.setdefault(parent, {})
     node[last] = value
   return tree
+
+
+def read_json(path: Path) -> dict[str, Any]:
+  """A JSON object from a file; CheckpointError if it is not one."""
+  try:
+    value = json.loads(path.read_text(encoding="utf-8"))
+  except (OSError, ValueError, RecursionError) as error:
+    raise CheckpointError(f"cannot read {path}: {error}") from error
+  if not isinstance(value, dict):
+    raise CheckpointError(f"{path} does not hold a JSON object")
+  return value
 
 
 def as_dtype(dtype: Any) -> np.dtype:

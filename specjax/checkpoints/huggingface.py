@@ -1,7 +1,6 @@
 """Folders in the Hugging Face layout: config.json beside safetensors."""
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from specjax.checkpoints.base import (
   as_dtype,
   check_sizes,
   check_tensors,
+  read_json,
   read_tree,
   shapes,
 )
@@ -161,17 +161,6 @@ def _redundant(name: str, config: DecoderConfig) -> bool:
   return name.endswith("rotary_emb.inv_freq") or (
     config.tie_embeddings and name == "lm_head.weight"
   )
-
-
-def read_json(path: Path) -> dict[str, Any]:
-  """A JSON object from a file; CheckpointError if it is not one."""
-  try:
-    value = json.loads(path.read_text(encoding="utf-8"))
-  except (OSError, ValueError, RecursionError) as error:
-    raise CheckpointError(f"cannot read {path}: {error}") from error
-  if not isinstance(value, dict):
-    raise CheckpointError(f"{path} does not hold a JSON object")
-  return value
 
 
 def _files(path: Path) -> list[Path]:
