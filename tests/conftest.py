@@ -21,3 +21,4 @@ jax.config.update("jax_debug_key_reuse", True)
 jax.config.update(
   "jax_compilation_cache_dir", str(_ROOT / ".pytest_cache" / "jax")
 )
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
