@@ -1,0 +1,204 @@
+"""The one loop: draft, verify, accept, commit, until the rows are done.
+
+A method is a drafter and a rule; plain decoding is the loop with no nodes. The
+whole generation is one `lax.while_loop` under one `jit`; a stream runs the same
+loop a bounded number of rounds at a time.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key
+
+from specjax import passes
+from specjax.models import cache as kv_cache
+from specjax.passes import Engine
+from specjax.types import (
+  LENGTH,
+  RUNNING,
+  Feedback,
+  Params,
+  Rows,
+  Sampling,
+  Streams,
+)
+
+
+def init_rows(
+  engine: Engine,
+  params: Params,
+  tokens: Int[Array, "B T"],
+  prompt_length: Int[Array, "B"],
+  *,
+  key: Key[Array, "B"],
+  sampling: Sampling,
+  limit: Int[Array, "B"],
+  max_draft: Int[Array, "B"],
+  max_rounds: int,
+  logprobs: bool = False,
+) -> Rows:
+  """Rows before prefill; prompts stand at the left of `tokens`.
+
+  The cache is as long as the token buffer. A row whose prompt fills its limit
+  is done from the start.
+  """
+  batch, size = tokens.shape
+  active = prompt_length < limit
+  finish = jnp.where(active, RUNNING, LENGTH).astype(jnp.int32)
+  given = dict(
+    tokens=tokens,
+    length=prompt_length,
+    prompt_length=prompt_length,
+    limit=limit,
+    active=active,
+    finish=finish,
+    key=key,
+    sampling=sampling,
+    max_draft=max_draft,
+  )
+  # The rows are donated later: nothing in them may be the caller's.
+  given = jax.tree.map(lambda x: x.copy(), given)
+  state = _empty(engine, params, batch, size, max_rounds, logprobs)
+  return Rows(**given, **state)
+
+
+@jax.jit(static_argnums=(0, 2, 3, 4, 5))
+def _empty(engine, params, batch, size, max_rounds, logprobs):
+  return dict(
+    rounds=jnp.zeros((batch,), jnp.int32),
+    history=jnp.zeros((batch, max_rounds, 4), jnp.int32),
+    cache=engine.model.init_cache(batch, size),
+    logprobs=jnp.zeros((batch, size)) if logprobs else None,
+    constraint=engine.constraint.init(params.constraint, batch),
+    draft=engine.drafter.init(params, batch, size),
+    control=engine.policy.init(batch),
+  )
+
+
+def decode_round(engine: Engine, params: Params, rows: Rows) -> Rows:
+  """One draft-verify-accept-commit cycle: exactly one target pass."""
+  keys = Streams(rows.key, rows.length)
+  proposal, draft = passes.propose(engine, params, rows, keys)
+  judged, width = passes.judge(engine, params, rows, proposal, keys)
+  verdict, nodes = judged.verdict, proposal.nodes
+
+  emitted = passes.emit(nodes, verdict)
+  count = jnp.where(rows.active, verdict.accepted + 1, 0)
+  count = jnp.minimum(count, rows.limit - rows.length)
+  constraint, count, finish = engine.constraint.advance(
+    params.constraint, rows.constraint, emitted, count
+  )
+  length = rows.length + count
+  full = (finish == RUNNING) & (length >= rows.limit)
+  finish = jnp.where(full, LENGTH, finish)
+
+  # The cache held every token but the last. Now it gets that one and the kept
+  # nodes; the round's own extra token is the new last.
+  cache = kv_cache.commit(
+    rows.cache, judged.fresh, _identity(verdict.slots), count
+  )
+  accepted = jnp.minimum(verdict.accepted, count)
+  drafted = jnp.where(rows.active, nodes.count, 0)
+  seen = Feedback(
+    inputs=jnp.concatenate(
+      [
+        passes.gather_tokens(rows.tokens, rows.length - 1, 1),
+        emitted[:, :-1],
+      ],
+      1,
+    ),
+    emitted=emitted,
+    count=count,
+    taps=judged.taps,
+    slots=verdict.slots,
+    nodes=nodes,
+    logits=judged.logits,
+  )
+  logprobs = rows.logprobs
+  if logprobs is not None:
+    logprobs = passes.write_tokens(
+      logprobs, judged.logprobs, rows.length, count
+    )
+  record = jnp.stack(
+    [drafted, accepted, count, jnp.broadcast_to(width, count.shape)], -1
+  )
+  ran = rows.active.astype(jnp.int32)
+  return rows.replace(
+    tokens=passes.write_tokens(rows.tokens, emitted, rows.length, count),
+    length=length,
+    active=rows.active & (finish == RUNNING),
+    finish=jnp.where(rows.active, finish, rows.finish),
+    rounds=rows.rounds + ran,
+    history=passes.write_tokens(
+      rows.history, record[:, None], rows.rounds, ran
+    ),
+    cache=cache,
+    logprobs=logprobs,
+    constraint=_where_active(rows.active, constraint, rows.constraint),
+    draft=engine.drafter.observe(params, draft, seen),
+    control=_where_active(
+      rows.active,
+      engine.policy.update(rows.control, rows, drafted, accepted),
+      rows.control,
+    ),
+  )
+
+
+def _identity(slots: Int[Array, "B S"]) -> Int[Array, "B S"]:
+  index = jnp.arange(slots.shape[1], dtype=jnp.int32)
+  return jnp.broadcast_to(index, slots.shape)
+
+
+def _where_active(active: Bool[Array, "B"], new, old):
+  def choose(new, old):
+    shape = (-1,) + (1,) * (new.ndim - 1)
+    return jnp.where(active.reshape(shape), new, old)
+
+  return jax.tree.map(choose, new, old)
+
+
+@jax.jit(static_argnames=("engine", "chunk"), donate_argnames="rows")
+def prefill(engine: Engine, params: Params, rows: Rows, *, chunk: int) -> Rows:
+  """Reads the prompts, `chunk` tokens of every row a pass; donates `rows`."""
+  return passes.prefill(engine, params, rows, chunk)
+
+
+@jax.jit(static_argnames="engine", donate_argnames="rows")
+def decode(
+  engine: Engine,
+  params: Params,
+  rows: Rows,
+  max_rounds: Int[Array, ""],
+  min_active: Int[Array, ""],
+) -> Rows:
+  """Runs rounds until `max_rounds` of them, or until fewer than `min_active`
+  rows run; donates `rows`.
+
+  A done row costs its lane, so a caller with work waiting sets `min_active`
+  above 1, then compacts (`take_rows`) or refills (`put_row`).
+  """
+
+  def go_on(carry):
+    rounds, rows = carry
+    running = rows.active.sum(dtype=jnp.int32)
+    return (rounds < max_rounds) & (running >= jnp.maximum(min_active, 1))
+
+  def step(carry):
+    rounds, rows = carry
+    return rounds + 1, decode_round(engine, params, rows)
+
+  start = (jnp.zeros((), jnp.int32), rows)
+  return jax.lax.while_loop(go_on, step, start)[1]
+
+
+def put_row(rows: Rows, index: Int[Array, ""], new: Rows) -> Rows:
+  """Rows with row `index` replaced by the one row of `new`."""
+
+  def put(old, new):
+    return jax.lax.dynamic_update_index_in_dim(old, new[0], index, 0)
+
+  return jax.tree.map(put, rows, new)
+
+
+def take_rows(rows: Rows, index: Int[Array, "k"]) -> Rows:
+  """The rows at `index`, in that order."""
+  return jax.tree.map(lambda x: jnp.take(x, index, axis=0), rows)

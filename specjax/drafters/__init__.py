@@ -1,0 +1,7 @@
+"""Drafters: each a thin file that proposes nodes for the one loop."""
+
+from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.ngram import NGram
+from specjax.drafters.none import NoDraft
+
+__all__ = ["DraftModel", "NGram", "NoDraft"]

@@ -1,0 +1,252 @@
+"""The parts of a round: prefill, the target pass at a width, commit."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from flax import struct
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from specjax import sampling, trees
+from specjax.models import cache as kv_cache
+from specjax.types import (
+  Constraint,
+  Drafter,
+  Feedback,
+  Fresh,
+  Model,
+  Params,
+  Policy,
+  Proposal,
+  Rows,
+  Rule,
+  Slots,
+  Streams,
+  Verdict,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+  """All that is static in a generation; hashable, so jit holds it static."""
+
+  model: Model
+  drafter: Drafter
+  rule: Rule
+  policy: Policy
+  constraint: Constraint
+
+  @property
+  def burst(self) -> int:
+    """S: the most tokens that a round can emit."""
+    return self.drafter.max_depth + 1
+
+
+@struct.dataclass
+class Judged:
+  """What one target pass and the rule leave, the same shapes at every width."""
+
+  verdict: Verdict
+  fresh: Fresh  # of the kept slots: [B K S Dh] twice a layer
+  taps: dict[str, Array]  # of the kept slots: [B S F]
+  logprobs: Float[Array, "B S"] | None
+  logits: Float[Array, "B W V"] | None
+
+
+def causal(positions: Int[Array, "B S"]) -> Bool[Array, "1 S S"]:
+  """Mask of a run of text: every slot sees those before it and itself."""
+  size = positions.shape[1]
+  return jnp.tril(jnp.ones((size, size), bool))[None]
+
+
+def gather_tokens(
+  tokens: Int[Array, "B T"], start: Int[Array, "B"], size: int
+) -> Int[Array, "B S"]:
+  """tokens[b, start[b] : start[b] + size], clipped at the buffer's ends."""
+  index = start[:, None] + jnp.arange(size)[None]
+  index = jnp.clip(index, 0, tokens.shape[1] - 1)
+  return jnp.take_along_axis(tokens, index, 1)
+
+
+def write_tokens(
+  buffer: Array, values: Array, start: Int[Array, "B"], count: Int[Array, "B"]
+) -> Array:
+  """buffer[b, start[b] : start[b] + count[b]] = values[b, : count[b]].
+
+  What would fall past the buffer's end is dropped, never shifted back.
+  """
+  index = jnp.arange(values.shape[1])[None]
+  at = jnp.where(
+    index < count[:, None], start[:, None] + index, buffer.shape[1]
+  )
+  write = jax.vmap(lambda row, at, new: row.at[at].set(new, mode="drop"))
+  return write(buffer, at, values)
+
+
+def read_text(
+  model: Model,
+  params: PyTree,
+  tokens: Int[Array, "B T"],
+  cache,
+  until: Int[Array, "B"],
+  size: int,
+  taps: tuple[str, ...] = (),
+):
+  """Feeds the next `size` tokens that the cache lacks, up to `until` a row.
+
+  Returns:
+    (cache with them, the Feedback that a drafter learns from).
+  """
+  start = cache.length
+  count = jnp.clip(until - start, 0, size)
+  inputs = gather_tokens(tokens, start, size)
+  positions = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
+  run = model(
+    params,
+    Slots(inputs, positions, causal(positions)),
+    cache,
+    readout=jnp.zeros((1, 0), jnp.int32),
+    taps=taps,
+  )
+  slots = jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), inputs.shape)
+  seen = Feedback(
+    inputs=inputs,
+    emitted=gather_tokens(tokens, start + 1, size),
+    count=count,
+    taps=run.taps,
+  )
+  return kv_cache.commit(cache, run.fresh, slots, count), seen
+
+
+def prefill(engine: Engine, params: Params, rows: Rows, chunk: int) -> Rows:
+  """Brings the caches to all committed tokens but the last, chunk by chunk.
+
+  No logits are computed: the first new token comes from the first round.
+  """
+
+  def missing(rows: Rows):
+    return rows.active & (rows.cache.length < rows.length - 1)
+
+  def step(rows: Rows) -> Rows:
+    until = jnp.where(rows.active, rows.length - 1, 0)
+    cache, seen = read_text(
+      engine.model,
+      params.target,
+      rows.tokens,
+      rows.cache,
+      until,
+      chunk,
+      engine.drafter.taps,
+    )
+    draft = engine.drafter.observe(params, rows.draft, seen)
+    return rows.replace(cache=cache, draft=draft)
+
+  return jax.lax.while_loop(lambda rows: missing(rows).any(), step, rows)
+
+
+def propose(
+  engine: Engine, params: Params, rows: Rows, keys: Streams
+) -> tuple[Proposal, PyTree]:
+  """Budget, then proposal: a node never stands at the row's limit."""
+  room = rows.limit - rows.length - 1
+  budget = jnp.minimum(engine.policy.budget(rows.control, rows), rows.max_draft)
+  budget = jnp.clip(jnp.minimum(budget, room), 0, engine.drafter.max_depth)
+  budget = jnp.where(rows.active, budget, 0).astype(jnp.int32)
+  proposal, draft = engine.drafter.propose(
+    params, rows.draft, rows, budget, keys
+  )
+  size = engine.drafter.num_nodes + engine.drafter.num_riders
+  got = proposal.nodes.tokens.shape
+  if got != (rows.length.shape[0], size):
+    raise ValueError(
+      f"{type(engine.drafter).__name__} proposed nodes of shape {got}, expected"
+      f" {(rows.length.shape[0], size)}"
+    )
+  return proposal, draft
+
+
+def judge(
+  engine: Engine, params: Params, rows: Rows, proposal: Proposal, keys: Streams
+) -> tuple[Judged, Int[Array, ""]]:
+  """Runs the narrowest compiled width that holds every active row's nodes.
+
+  Returns:
+    (what was judged, the width that ran).
+  """
+  widths = engine.drafter.widths
+  needed = jnp.where(rows.active, trees.width_needed(proposal.nodes), 1).max()
+  index = jnp.searchsorted(jnp.asarray(widths), needed)
+  index = jnp.minimum(index, len(widths) - 1)
+  if len(widths) == 1:
+    judged = _judge_at(engine, params, rows, proposal, keys, widths[0])
+  else:
+    # The branches only read the cache: what they return is as small as a burst.
+    judged = jax.lax.switch(
+      index,
+      [
+        lambda proposal, w=w: _judge_at(engine, params, rows, proposal, keys, w)
+        for w in widths
+      ],
+      proposal,
+    )
+  return judged, jnp.asarray(widths, jnp.int32)[index]
+
+
+def _judge_at(
+  engine: Engine,
+  params: Params,
+  rows: Rows,
+  proposal: Proposal,
+  keys: Streams,
+  width: int,
+) -> Judged:
+  nodes = trees.narrow(proposal.nodes, width)
+  proposal = proposal.replace(nodes=nodes)
+  last = gather_tokens(rows.tokens, rows.length - 1, 1)[:, 0]
+  slots = trees.make_slots(last, rows.length, nodes)
+  run = engine.model(params.target, slots, rows.cache, taps=engine.drafter.taps)
+  bent = engine.constraint.apply(
+    params.constraint, rows.constraint, slots, run.logits
+  )
+  p = sampling.make_law(bent, rows.sampling)
+  verdict = engine.rule(proposal, p, keys)
+
+  extra = engine.burst - verdict.slots.shape[1]
+  kept = jnp.pad(verdict.slots, ((0, 0), (0, extra)), mode="edge")
+  verdict = verdict.replace(slots=kept)
+  logprobs = None
+  if rows.logprobs is not None:
+    emitted = emit(nodes, verdict)
+    rows_kept = jnp.take_along_axis(run.logits, kept[..., None], 1)
+    logprobs = jax.nn.log_softmax(rows_kept.astype(jnp.float32), -1)
+    logprobs = jnp.take_along_axis(logprobs, emitted[..., None], 2)[..., 0]
+  logits = None
+  if engine.drafter.reads_logits:
+    missing = engine.drafter.widths[-1] - width
+    logits = jnp.pad(run.logits, ((0, 0), (0, missing), (0, 0)))
+  at = kept[:, None, :, None]
+  return Judged(
+    verdict=verdict,
+    fresh=jax.tree.map(lambda x: jnp.take_along_axis(x, at, 2), run.fresh),
+    taps={
+      name: jnp.take_along_axis(x, kept[..., None], 1)
+      for name, x in run.taps.items()
+    },
+    logprobs=logprobs,
+    logits=logits,
+  )
+
+
+def emit(nodes, verdict: Verdict) -> Int[Array, "B S"]:
+  """Emitted tokens of a round: the kept nodes', then the target's own.
+
+  slots    0 3 5 5 5     accepted = 2
+  tokens   .[2] [4] next next next
+  """
+  following = jnp.roll(verdict.slots, -1, 1)  # slot that follows each
+  tokens = jnp.pad(nodes.tokens, ((0, 0), (1, 0)))  # by slot
+  kept = jnp.take_along_axis(tokens, following, 1)
+  index = jnp.arange(kept.shape[1])[None]
+  return jnp.where(
+    index < verdict.accepted[:, None], kept, verdict.next_token[:, None]
+  )

@@ -1,0 +1,242 @@
+"""From logits to a law, from a law to a draw, and the random streams.
+
+A filter is one cutoff on the scaled logit of a row, so nothing sorts the
+vocabulary: the cutoff is bisected over the bits of the float, where order is
+the order of integers. Order of the filters is that of transformers:
+temperature, top-k, top-p on what top-k left, min-p. Ties at a cutoff are kept.
+
+A draw is the inverse of the distribution function at one uniform number. The
+uniform has 23 bits, so a token rarer than about 1e-7 is drawn with that
+granularity.
+"""
+
+import enum
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from specjax.types import Law, Sampling, Streams
+
+FILTERS = ("temperature", "top_k", "top_p", "min_p")
+_INF_BITS = 0x7F800000
+
+
+class Purpose(enum.IntEnum):
+  """Separate random streams; a number of one is never used by another."""
+
+  TARGET = 0
+  DRAFT = 1
+  ACCEPT = 2
+  RECOVER = 3
+
+
+def make_sampling(
+  batch: int,
+  *,
+  temperature: float | Sequence[float] = 0.0,
+  top_k: int | Sequence[int] = 0,
+  top_p: float | Sequence[float] = 1.0,
+  min_p: float | Sequence[float] = 0.0,
+) -> Sampling:
+  """Per-row sampling settings, each a number or one a row.
+
+  Raises:
+    ValueError: a negative temperature or top_k, a top_p outside (0, 1], a
+      min_p outside [0, 1].
+  """
+  t, k, p, m = (np.asarray(x) for x in (temperature, top_k, top_p, min_p))
+  if not (np.isfinite(t).all() and (t >= 0).all()):
+    raise ValueError(f"temperature must be 0 or more, got {temperature}")
+  if (k < 0).any():
+    raise ValueError(f"top_k must be 0 (off) or more, got {top_k}")
+  if not ((p > 0) & (p <= 1)).all():
+    raise ValueError(f"top_p must be in (0, 1], got {top_p}")
+  if not ((m >= 0) & (m <= 1)).all():
+    raise ValueError(f"min_p must be in [0, 1], got {min_p}")
+  on = {
+    "temperature": (t > 0).any(),
+    "top_k": (k > 0).any(),
+    "top_p": (p < 1).any(),
+    "min_p": (m > 0).any(),
+  }
+  uses = frozenset(name for name, used in on.items() if used)
+  if "temperature" not in uses:
+    uses = frozenset()
+
+  def full(x, dtype):
+    return jnp.asarray(np.broadcast_to(x, (batch,)).astype(dtype))
+
+  return Sampling(
+    temperature=full(t, np.float32),
+    top_k=full(k, np.int32),
+    top_p=full(p, np.float32),
+    min_p=full(m, np.float32),
+    uses=uses,
+  )
+
+
+def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:
+  """The law that `sampling` makes of logits, the same for target and draft.
+
+  NaN counts as -inf, and a row with nothing left is a point mass on token 0.
+  """
+  logits = jnp.where(jnp.isnan(logits), -jnp.inf, logits.astype(jnp.float32))
+  logits = jnp.minimum(logits, jnp.finfo(jnp.float32).max)
+  token = jax.lax.broadcasted_iota(jnp.int32, logits.shape, 2)
+  top = logits.max(-1, keepdims=True)
+  logits = jnp.where((top == -jnp.inf) & (token == 0), 0.0, logits)
+  top = jnp.where(top == -jnp.inf, 0.0, top)
+  argmax = jnp.argmax(logits, -1).astype(jnp.int32)  # lowest id wins a tie
+  one_hot = jnp.where(token == argmax[..., None], 0.0, -jnp.inf)
+  if "temperature" not in sampling.uses:
+    zero = jnp.zeros(argmax.shape, jnp.float32)
+    return Law(one_hot, zero, zero)
+  greedy = sampling.temperature == 0.0
+  t = jnp.maximum(sampling.temperature, jnp.finfo(jnp.float32).tiny)
+  scaled = (logits - top) / t[:, None, None]  # at most 0, and 0 at the argmax
+  scaled = jnp.where(greedy[:, None, None], one_hot, scaled)
+  cutoff = _cutoff(scaled, sampling)
+  cutoff = jnp.where(greedy[:, None], 0.0, cutoff)
+  kept = scaled >= cutoff[..., None]
+  log_norm = jnp.log(jnp.where(kept, jnp.exp(scaled), 0.0).sum(-1))
+  return Law(scaled, cutoff, log_norm)
+
+
+def _cutoff(
+  scaled: Float[Array, "B U V"], sampling: Sampling
+) -> Float[Array, "B U"]:
+  """Least scaled logit kept; a row's largest scaled logit is 0."""
+  uses, vocab = sampling.uses, scaled.shape[-1]
+  cutoff = jnp.full(scaled.shape[:2], -jnp.inf)
+  if "top_k" in uses:
+    k = jnp.where(sampling.top_k > 0, sampling.top_k, vocab)
+    k = jnp.minimum(k, vocab)[:, None]
+    kth = _bisect(scaled, lambda kept: kept.sum(-1) >= k)
+    cutoff = jnp.where(k < vocab, kth, cutoff)
+  if "top_p" in uses:
+    weight = jnp.exp(scaled)
+    weight = jnp.where(scaled >= cutoff[..., None], weight, 0.0)
+    need = sampling.top_p[:, None] * weight.sum(-1)
+    nucleus = _bisect(
+      scaled, lambda kept: jnp.where(kept, weight, 0.0).sum(-1) >= need
+    )
+    on = sampling.top_p[:, None] < 1.0
+    cutoff = jnp.where(on, jnp.maximum(cutoff, nucleus), cutoff)
+  if "min_p" in uses:
+    cutoff = jnp.maximum(cutoff, jnp.log(sampling.min_p)[:, None])
+  return cutoff
+
+
+def _bisect(scaled, enough) -> Float[Array, "B U"]:
+  """Largest cutoff c such that `enough(scaled >= c)`, to the bit.
+
+  For x <= 0 the bits of -x are an integer that grows as x falls.
+  """
+  depth = jax.lax.bitcast_convert_type(jnp.abs(scaled), jnp.int32)
+
+  def halve(_, bounds):
+    low, high = bounds  # enough at high, not below low
+    mid = low + (high - low) // 2
+    holds = enough(depth <= mid[..., None])
+    return jnp.where(holds, low, mid + 1), jnp.where(holds, mid, high)
+
+  low = jnp.zeros(scaled.shape[:2], jnp.int32)
+  high = jnp.full(scaled.shape[:2], _INF_BITS, jnp.int32)
+  _, high = jax.lax.fori_loop(0, 31, halve, (low, high))
+  return -jax.lax.bitcast_convert_type(high, jnp.float32)
+
+
+def log_prob(
+  law: Law, row: Int[Array, "B k"], token: Int[Array, "B k"]
+) -> Float[Array, "B k"]:
+  """Log-probabilities of tokens under rows of a law; -inf where cut."""
+
+  def one(scaled, cutoff, log_norm, row, token):
+    x = scaled[row, token]
+    return jnp.where(x >= cutoff[row], x - log_norm[row], -jnp.inf)
+
+  return jax.vmap(one)(law.scaled, law.cutoff, law.log_norm, row, token)
+
+
+def prob(
+  law: Law, row: Int[Array, "B k"], token: Int[Array, "B k"]
+) -> Float[Array, "B k"]:
+  """Probabilities of tokens under rows of a law."""
+  return jnp.exp(log_prob(law, row, token))
+
+
+def dense(law: Law, row: Int[Array, "B"] | None = None) -> Float[Array, "..."]:
+  """Probabilities over the vocabulary: [B V] of one row each, or [B U V]."""
+  scaled, cutoff, norm = law.scaled, law.cutoff, law.log_norm
+  if row is not None:
+    scaled = jnp.take_along_axis(scaled, row[:, None, None], 1)[:, 0]
+    cutoff = jnp.take_along_axis(cutoff, row[:, None], 1)[:, 0]
+    norm = jnp.take_along_axis(norm, row[:, None], 1)[:, 0]
+  kept = scaled >= cutoff[..., None]
+  return jnp.where(kept, jnp.exp(scaled - norm[..., None]), 0.0)
+
+
+def inverse_cdf(
+  weights: Float[Array, "*k V"], uniform: Float[Array, "*k"]
+) -> Int[Array, "*k"]:
+  """First token at which the weights' running sum passes uniform * total.
+
+  A token of weight 0 is never returned, whatever the sums round to, as long as
+  one weight is positive.
+  """
+  running = jnp.cumsum(weights, -1)
+  positive = weights > 0.0
+  passed = (running > (uniform * running[..., -1])[..., None]) & positive
+  first = jnp.argmax(passed, -1)
+  last = weights.shape[-1] - 1 - jnp.argmax(positive[..., ::-1], -1)
+  return jnp.where(passed.any(-1), first, last).astype(jnp.int32)
+
+
+def draw(law: Law, uniform: Float[Array, "B U"]) -> Int[Array, "B U"]:
+  """One token of every row of a law."""
+  return inverse_cdf(dense(law), uniform)
+
+
+def target_uniform(
+  row: Key[Array, "B"], position: Int[Array, "B k"]
+) -> Float[Array, "B k"]:
+  """The number that draws the target's own sample at absolute positions.
+
+  A function of (row, position) alone, so that plain decoding and the
+  exact-match rule emit the same tokens whatever was drafted.
+  """
+
+  def one(key, position):
+    return jax.random.uniform(jax.random.fold_in(key, position))
+
+  stream = _stream(row, Purpose.TARGET)
+  return jax.vmap(jax.vmap(one, (None, 0)))(stream, position)
+
+
+def round_uniform(
+  keys: Streams, purpose: Purpose, node: Int[Array, "B k"]
+) -> Float[Array, "B k"]:
+  """Numbers of this round: a function of (row, round start, purpose, node)."""
+  if purpose == Purpose.TARGET:
+    raise ValueError("the target's stream is drawn by position")
+
+  def one(key, start, node):
+    key = jax.random.fold_in(jax.random.fold_in(key, start), node)
+    return jax.random.uniform(key)
+
+  stream = _stream(keys.row, purpose)
+  return jax.vmap(jax.vmap(one, (None, None, 0)))(
+    stream, keys.round_start, node
+  )
+
+
+def _stream(row: Key[Array, "B"], purpose: Purpose) -> Key[Array, "B"]:
+  return jax.vmap(lambda key: jax.random.fold_in(key, int(purpose)))(row)
+
+
+def is_greedy(sampling: Sampling) -> Bool[Array, "B"]:
+  """Rows decoded by argmax."""
+  return sampling.temperature == 0.0

@@ -1,0 +1,1 @@
+"""Shipped aids for tests: models of known law, oracles, the battery."""

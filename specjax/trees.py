@@ -1,0 +1,104 @@
+"""Topologies of proposals: ancestry, depths, paths, and the slots of a pass."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from specjax.types import Nodes, Slots
+
+
+def chain(tokens: Int[Array, "B N"], count: Int[Array, "B"]) -> Nodes:
+  """One node a depth, the first `count` of them live in a row."""
+  size = tokens.shape[1]
+  return Nodes(
+    tokens=tokens,
+    parents=jnp.arange(size, dtype=jnp.int32)[None],
+    count=count,
+    rider_count=jnp.zeros_like(count),
+    num_judged=size,
+    max_depth=size,
+  )
+
+
+def ancestry(
+  parents: Int[Array, "#B N"], max_depth: int
+) -> Bool[Array, "#B W W"]:
+  """mask[b, i, j]: slot j is slot i or an ancestor of it.
+
+  slot 0          1 . . . .        parents of the nodes: 0 0 1 1
+    |-- 1         1 1 . . .
+    |   |-- 3     1 . 1 . .
+    |   `-- 4     1 1 . 1 .
+    `-- 2         1 1 . . 1
+  """
+  width = parents.shape[1] + 1
+  itself = jnp.eye(width, dtype=bool)[None]
+  column = jnp.arange(width)[None, None]
+  parent = jnp.pad(parents, ((0, 0), (1, 0)))[..., None] == column
+  mask = itself | parent
+  reach = 1  # mask now holds ancestors up to `reach` steps away
+  while reach < max_depth:
+    mask = jnp.matmul(mask.astype(jnp.int8), mask.astype(jnp.int8)) > 0
+    reach *= 2
+  return mask
+
+
+def depths(mask: Bool[Array, "#B W W"]) -> Int[Array, "#B W"]:
+  """Depth of every slot from its ancestry; slot 0 has depth 0."""
+  return mask.sum(-1, dtype=jnp.int32) - 1
+
+
+def live(nodes: Nodes) -> Bool[Array, "B N"]:
+  """Which nodes, judged or riding, are there at all."""
+  index = jnp.arange(nodes.tokens.shape[1])[None]
+  judged = index < jnp.minimum(nodes.count, nodes.num_judged)[:, None]
+  rider = index - nodes.num_judged
+  riding = (rider >= 0) & (rider < nodes.rider_count[:, None])
+  return judged | riding
+
+
+def width_needed(nodes: Nodes) -> Int[Array, "B"]:
+  """Slots a row needs: its judged nodes are packed first, riders follow all."""
+  riding = nodes.num_judged + nodes.rider_count
+  return 1 + jnp.where(nodes.rider_count > 0, riding, nodes.count)
+
+
+def narrow(nodes: Nodes, width: int) -> Nodes:
+  """The nodes of a pass of `width` slots."""
+  judged = min(nodes.num_judged, width - 1)
+  return nodes.replace(
+    tokens=nodes.tokens[:, : width - 1],
+    parents=nodes.parents[:, : width - 1],
+    count=jnp.minimum(nodes.count, judged),
+    num_judged=judged,
+    max_depth=min(nodes.max_depth, width - 1),
+  )
+
+
+def make_slots(
+  last: Int[Array, "B"], length: Int[Array, "B"], nodes: Nodes
+) -> Slots:
+  """Slots of the target pass; a node stands at length - 1 + its depth.
+
+  Dead nodes run too: they attend to themselves and nothing keeps them.
+  """
+  mask = ancestry(nodes.parents, nodes.tokens.shape[1])
+  tokens = jnp.concatenate([last[:, None], nodes.tokens], 1)
+  return Slots(
+    tokens=tokens,
+    positions=(length - 1)[:, None] + depths(mask),
+    mask=mask,
+  )
+
+
+def path_to(
+  mask: Bool[Array, "#B W W"], slot: Int[Array, "B"], size: int
+) -> Int[Array, "B S"]:
+  """Slots from slot 0 down to `slot`; entries past it repeat it."""
+  batch, width = slot.shape[0], mask.shape[-1]
+  mask = jnp.broadcast_to(mask, (batch, width, width))
+  depth = depths(mask)
+  on_path = jnp.take_along_axis(mask, slot[:, None, None], 1)[:, 0]
+  wanted = jnp.arange(size)[None, :, None]
+  at = on_path[:, None] & (depth[:, None] == wanted)  # [B S W]
+  found = jnp.argmax(at, -1).astype(jnp.int32)
+  return jnp.where(at.any(-1), found, slot[:, None])
