@@ -5,6 +5,8 @@ whole generation is one `lax.while_loop` under one `jit`; a stream runs the same
 loop a bounded number of rounds at a time.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Key
@@ -114,7 +116,7 @@ def decode_round(engine: Engine, params: Params, rows: Rows) -> Rows:
     logits=judged.logits,
   )
   logprobs = rows.logprobs
-  if logprobs is not None:
+  if logprobs is not None and judged.logprobs is not None:
     logprobs = passes.write_tokens(
       logprobs, judged.logprobs, rows.length, count
     )
@@ -122,7 +124,8 @@ def decode_round(engine: Engine, params: Params, rows: Rows) -> Rows:
     [drafted, accepted, count, jnp.broadcast_to(width, count.shape)], -1
   )
   ran = rows.active.astype(jnp.int32)
-  return rows.replace(
+  return dataclasses.replace(
+    rows,
     tokens=passes.write_tokens(rows.tokens, emitted, rows.length, count),
     length=length,
     active=rows.active & (finish == RUNNING),

@@ -139,7 +139,7 @@ def prefill(engine: Engine, params: Params, rows: Rows, chunk: int) -> Rows:
       engine.drafter.taps,
     )
     draft = engine.drafter.observe(params, rows.draft, seen)
-    return rows.replace(cache=cache, draft=draft)
+    return dataclasses.replace(rows, cache=cache, draft=draft)
 
   return jax.lax.while_loop(lambda rows: missing(rows).any(), step, rows)
 
@@ -201,7 +201,7 @@ def _judge_at(
   width: int,
 ) -> Judged:
   nodes = trees.narrow(proposal.nodes, width)
-  proposal = proposal.replace(nodes=nodes)
+  proposal = dataclasses.replace(proposal, nodes=nodes)
   last = gather_tokens(rows.tokens, rows.length - 1, 1)[:, 0]
   slots = trees.make_slots(last, rows.length, nodes)
   run = engine.model(params.target, slots, rows.cache, taps=engine.drafter.taps)
@@ -213,7 +213,7 @@ def _judge_at(
 
   extra = engine.burst - verdict.slots.shape[1]
   kept = jnp.pad(verdict.slots, ((0, 0), (0, extra)), mode="edge")
-  verdict = verdict.replace(slots=kept)
+  verdict = dataclasses.replace(verdict, slots=kept)
   logprobs = None
   if rows.logprobs is not None:
     emitted = emit(nodes, verdict)

@@ -1,5 +1,7 @@
 """Topologies of proposals: ancestry, depths, paths, and the slots of a pass."""
 
+import dataclasses
+
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -65,7 +67,8 @@ def width_needed(nodes: Nodes) -> Int[Array, "B"]:
 def narrow(nodes: Nodes, width: int) -> Nodes:
   """The nodes of a pass of `width` slots."""
   judged = min(nodes.num_judged, width - 1)
-  return nodes.replace(
+  return dataclasses.replace(
+    nodes,
     tokens=nodes.tokens[:, : width - 1],
     parents=nodes.parents[:, : width - 1],
     count=jnp.minimum(nodes.count, judged),

@@ -93,7 +93,7 @@ class Slots:
 
 @struct.dataclass
 class Fresh:
-  """K/V that passes made and that no cache holds yet: [B K W Dh] twice a layer."""
+  """K/V that passes made and no cache holds yet: [B K W Dh] twice a layer."""
 
   kv: tuple[tuple[Array, Array], ...]
 

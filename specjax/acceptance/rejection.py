@@ -39,11 +39,13 @@ def judge_chain(
   batch, size = nodes.tokens.shape[0], nodes.num_judged
   drafted = nodes.tokens[:, :size]
   index = jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), (batch, size))
-  if proposal.q is None:
+  q, q_row = proposal.q, proposal.q_row
+  if q is None or q_row is None:
+    q_row = index
     q_drafted = jnp.ones((batch, size))
   else:
-    q_row = jnp.broadcast_to(proposal.q_row[:, :size], (batch, size))
-    q_drafted = sampling.prob(proposal.q, q_row, drafted)
+    q_row = jnp.broadcast_to(q_row[:, :size], (batch, size))
+    q_drafted = sampling.prob(q, q_row, drafted)
   u = sampling.round_uniform(keys, sampling.Purpose.ACCEPT, index)
   p_drafted = sampling.prob(p, index, drafted)
   kept = (u * (lenience * q_drafted) < p_drafted) & (
@@ -54,13 +56,13 @@ def judge_chain(
   weights = sampling.dense(p, accepted)
   if recover_from_residual and size:
     refused = jnp.minimum(accepted, size - 1)
-    token = jnp.take_along_axis(drafted, refused[:, None], 1)
-    if proposal.q is None:
-      q = jax.nn.one_hot(token[:, 0], weights.shape[-1])
+    if q is None:
+      token = jnp.take_along_axis(drafted, refused[:, None], 1)[:, 0]
+      proposed = jax.nn.one_hot(token, weights.shape[-1])
     else:
       row = jnp.take_along_axis(q_row, refused[:, None], 1)[:, 0]
-      q = sampling.dense(proposal.q, row)
-    residual = jnp.maximum(weights - lenience * q, 0.0)
+      proposed = sampling.dense(q, row)
+    residual = jnp.maximum(weights - lenience * proposed, 0.0)
     use = (accepted < nodes.count) & (residual.sum(-1) > 0.0)
     weights = jnp.where(use[:, None], residual, weights)
   u = sampling.round_uniform(keys, sampling.Purpose.RECOVER, accepted[:, None])

@@ -106,7 +106,9 @@ class DraftModel:
     self, params: Params, state: DraftState, seen: Feedback
   ) -> DraftState:
     if seen.slots is None:
-      return state.replace(cache=self._read(params, state.cache, seen))
+      return dataclasses.replace(
+        state, cache=self._read(params, state.cache, seen)
+      )
     # Of the tokens that the round added, the draft has fed all but the last
     # kept node at most; what it fed and the target kept is committed.
     kept = state.ready + jnp.clip(seen.count - 1, 0, state.steps)
@@ -115,13 +117,14 @@ class DraftModel:
     slots = jnp.where(
       index < state.ready[:, None], index, index + skip_dead[:, None]
     )
-    return state.replace(
+    return dataclasses.replace(
+      state,
       cache=kv_cache.commit(
         state.cache,
         state.scratch,
         jnp.minimum(slots, self._columns - 1),
         jnp.where(seen.count > 0, kept, 0),
-      )
+      ),
     )
 
   def propose(
@@ -230,7 +233,7 @@ class DraftModel:
       run = self.model(params.draft, slots, cache, readout=last)
       extra = ((0, 0), (0, 0), (0, _HEAD - width), (0, 0))
       fresh = jax.tree.map(lambda x: jnp.pad(x, extra), run.fresh)
-      return run.replace(fresh=fresh)
+      return dataclasses.replace(run, fresh=fresh)
 
     return jax.lax.cond((lag > 1).any(), lambda: feed(_HEAD), lambda: feed(1))
 

@@ -18,9 +18,10 @@ class NGram:
   """Longest match of the text's end, between `min_ngram` and `max_ngram` long.
 
   Of matches of one length the latest wins (transformers and vLLM take the
-  earliest). A continuation that reaches the end of the text goes on with its own
-  first tokens, so a text with period n is continued with period n. No match, no
-  proposal: such a round is a one-token pass. A proposal is a point mass.
+  earliest). A continuation that reaches the end of the text goes on with its
+  own first tokens, so a text with period n is continued with period n. No
+  match, no proposal: such a round is a one-token pass. A proposal is a point
+  mass.
   """
 
   num_speculative_tokens: int = 7
