@@ -77,7 +77,7 @@ def read_gguf(
   permuted = header.metadata["general.architecture"] == "llama"
 
   def read(name: str) -> np.ndarray:
-    value = _values(header.tensors[name], name, path).astype(target, copy=False)
+    value = _values(header.tensors[name], target, f"{path}: {name}")
     if permuted and ".attn_q." in name:
       value = half_split(value, config.num_heads)
     if permuted and ".attn_k." in name:
@@ -108,8 +108,8 @@ def _tensor_name(path: str) -> str:
   return _NAMES[path]
 
 
-def _values(tensor: GgufTensor, name: str, path: Path) -> np.ndarray:
-  """Float32 values. Long rows make `dequantize` about five times faster."""
+def _values(tensor: GgufTensor, dtype: np.dtype, what: str) -> np.ndarray:
+  """Long rows make `dequantize` about five times faster."""
   block, num_bytes = GGML_QUANT_SIZES[tensor.type]
   blocks = tensor.data.size // num_bytes
   per_row = max(1, _ROW_ELEMENTS // block)
@@ -119,11 +119,12 @@ def _values(tensor: GgufTensor, name: str, path: Path) -> np.ndarray:
   try:
     # Scales that overflow float16 decode to inf, as in llama.cpp.
     with np.errstate(all="ignore"):
-      return dequantize(rows, tensor.type).reshape(tensor.shape)
+      values = dequantize(rows, tensor.type).reshape(tensor.shape)
+      return values.astype(dtype, copy=False)
   except NotImplementedError:
     kind = GGMLQuantizationType(tensor.type).name
     raise CheckpointError(
-      f"{path}: {name} has type {kind}, which cannot be dequantised"
+      f"{what} has type {kind}, which cannot be dequantised"
     ) from None
 
 

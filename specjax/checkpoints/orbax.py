@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -31,6 +31,7 @@ CONFIG = "specjax.json"
 _FORMAT = 1
 
 
+@runtime_checkable
 class SavesFiles(Protocol):
   """A tokenizer, as far as saving it goes."""
 
