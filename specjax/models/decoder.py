@@ -149,7 +149,7 @@ def logical_axes(config: DecoderConfig) -> PyTree:
     tree = {"kernel": (out, into)}
     return tree | {"bias": (out,)} if bias else tree
 
-  norm, head_norm = {"scale": ("embed",)}, {"scale": ("head_dim",)}
+  norm, head_norm = {"scale": ("embed",)}, {"scale": (None,)}
   attention: dict[str, Any] = {
     "q": kernel("heads", "embed", config.qkv_bias),
     "k": kernel("kv_heads", "embed", config.qkv_bias),

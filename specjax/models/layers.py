@@ -15,7 +15,8 @@ _by_fan_in = nn.initializers.variance_scaling(
   1.0, "fan_in", "normal", in_axis=1, out_axis=0
 )
 
-KV = tuple[Float[Array, "B K W Dh"], Float[Array, "B K W Dh"]]
+# Keys and values; each number of columns is its own.
+KV = tuple[Float[Array, "B K _ Dh"], Float[Array, "B K _ Dh"]]
 
 
 class Linear(nn.Module):
@@ -36,6 +37,8 @@ class Linear(nn.Module):
 
 
 class Attention(nn.Module):
+  """Grouped-query attention with rotary positions (Ainslie et al. 2023)."""
+
   config: DecoderConfig
 
   @nn.compact

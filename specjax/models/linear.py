@@ -1,15 +1,17 @@
 """Products with one copy of the weights, in the form each platform runs best.
 
-On XLA:CPU a dot of 2 to about 40 rows goes through a packed GEMM that copies
-the weights; a multiply-reduce fusion reads them once, vectorised over rows.
-It wants an even number of rows, hence the padding. Elsewhere a dot is right.
+On XLA:CPU a dot whose *right* side is the weights packs them again in every
+call, at 2 to about 40 rows for more than the product itself costs. With the
+weights on the left only the rows are packed. The compiler would swap the sides
+back, since a transposed result is the other product; the barrier keeps them.
+One row is a matrix-vector product, which reads the weights in place.
 """
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-MAX_REDUCE_ROWS = 40
+MAX_SWAPPED_ROWS = 40
 
 
 def linear(
@@ -23,8 +25,8 @@ def linear(
     dtype: of the result; x's own by default.
   """
   rows = x.reshape(-1, x.shape[-1])
-  if 1 < rows.shape[0] <= MAX_REDUCE_ROWS:
-    out = lax.platform_dependent(rows, kernel, cpu=_reduce, default=_dot)
+  if 1 < rows.shape[0] <= MAX_SWAPPED_ROWS:
+    out = lax.platform_dependent(rows, kernel, cpu=_swapped_dot, default=_dot)
   else:
     out = _dot(rows, kernel)
   out = out.astype(dtype or x.dtype)
@@ -38,9 +40,8 @@ def _dot(x, kernel):
   )
 
 
-def _reduce(x, kernel):
+def _swapped_dot(x, kernel):
   rows = x.shape[0]
-  multiple = 2 if rows <= 4 else 8
-  x = jnp.pad(x, ((0, -rows % multiple), (0, 0))).astype(jnp.float32)
-  products = kernel.astype(jnp.float32)[None] * x[:, None]
-  return jnp.sum(products, axis=-1)[:rows]
+  multiple = 1 if rows <= 4 else 8
+  x = jnp.pad(x, ((0, -rows % multiple), (0, 0)))
+  return lax.optimization_barrier(_dot(kernel, x)).T[:rows]

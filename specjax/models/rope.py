@@ -35,6 +35,7 @@ def rotate(
   cos: Float[Array, "B 1 W h"],
   sin: Float[Array, "B 1 W h"],
 ) -> Float[Array, "B N W Dh"]:
+  """Turns each pair of dimensions; float32 inside, x's dtype outside."""
   first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
   turned = [first * cos - second * sin, second * cos + first * sin]
   return jnp.concatenate(turned, axis=-1).astype(x.dtype)
