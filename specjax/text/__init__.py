@@ -2,7 +2,7 @@
 
 from specjax.text.base import TextError
 from specjax.text.compare import compare_vocabularies
-from specjax.text.stops import cut_at_stop, stop_tables
+from specjax.text.stops import cut_at_stop, safe_length, stop_tables
 from specjax.text.streaming import Burst, StreamDecoder
 from specjax.text.tokenizer import Tokenizer
 
@@ -13,5 +13,6 @@ __all__ = [
   "Tokenizer",
   "compare_vocabularies",
   "cut_at_stop",
+  "safe_length",
   "stop_tables",
 ]

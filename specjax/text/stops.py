@@ -68,6 +68,19 @@ def cut_at_stop(text: bytes, stops: Sequence[str | bytes]) -> bytes | None:
   return text[: end + negative]
 
 
+def safe_length(text: bytes, stops: Sequence[str | bytes]) -> int:
+  """How much of a stream may be shown: no stop string can begin before it.
+
+  Args:
+    text: what was decoded so far, free of whole stop strings.
+  """
+  held = 0
+  for stop in _as_bytes(stops):
+    sizes = range(min(len(stop) - 1, len(text)), held, -1)
+    held = next((n for n in sizes if text.endswith(stop[:n])), held)
+  return len(text) - held
+
+
 def _as_bytes(stops: Sequence[str | bytes]) -> list[bytes]:
   if isinstance(stops, (str, bytes)):
     raise TextError("stop strings must be a list of strings")
@@ -82,31 +95,33 @@ def _as_bytes(stops: Sequence[str | bytes]) -> list[bytes]:
 def _byte_automaton(stops: Sequence[bytes]) -> Int[np.ndarray, "states 256"]:
   """Goto and failure links folded into one table; matches go to HIT."""
   children: list[dict[int, int]] = [{}]
-  ends = {0: False}
+  ends: set[int] = set()
   for stop in stops:
     node = 0
     for byte in stop:
       if byte not in children[node]:
         children[node][byte] = len(children)
-        ends[len(children)] = False
         children.append({})
       node = children[node][byte]
-    ends[node] = True
-  # A node that ends a stop string is HIT; nothing below it is reachable.
+    ends.add(node)
   table = np.zeros((len(children), 256), np.int32)
-  hit = [False] * len(children)
-  queue = deque([(0, 0)])
+  live, queue = [], deque([(0, 0)])
   while queue:
     node, fail = queue.popleft()
-    hit[node] = ends[node] or hit[fail]
+    # Breadth first, so the shorter `fail` is settled: a node that it hits at
+    # hits too, and nothing below a hit is ever reached.
+    if node in ends or fail in ends:
+      ends.add(node)
+      continue
+    live.append(node)
     # The root's own row is still zero here, which is its fallback.
     row = table[fail].copy()
     for byte, child in children[node].items():
       queue.append((child, int(row[byte]) if node else 0))
       row[byte] = child
     table[node] = row
-  live = [node for node in range(len(children)) if not hit[node]]
-  renumbered = np.full(len(children), len(live), np.int32)
-  renumbered[live] = np.arange(len(live))
-  folded = renumbered[table[live]]
-  return np.vstack([folded, np.full((1, 256), len(live), np.int32)])
+  numbers = np.full(len(children), len(live), np.int32)
+  numbers[live] = np.arange(len(live))
+  return np.vstack(
+    [numbers[table[live]], np.full((1, 256), len(live), np.int32)]
+  )
