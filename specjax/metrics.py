@@ -50,7 +50,7 @@ class Stats:
     return tuple(n / self.drafting_rounds for n in self.accepted_at)
 
 
-def row_stats(history: Int[np.ndarray, "rounds 4"], rounds: int) -> Stats:
+def row_stats(history: Int[np.ndarray, "R 4"], rounds: int) -> Stats:
   """Figures of one row from its history on the host."""
   ran = np.asarray(history)[: int(rounds)]
   drafted, accepted = ran[:, DRAFTED], ran[:, ACCEPTED]

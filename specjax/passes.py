@@ -1,6 +1,7 @@
 """The parts of a round: prefill, the target pass at a width, commit."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -177,19 +178,24 @@ def judge(
   needed = jnp.where(rows.active, trees.width_needed(proposal.nodes), 1).max()
   index = jnp.searchsorted(jnp.asarray(widths), needed)
   index = jnp.minimum(index, len(widths) - 1)
-  if len(widths) == 1:
-    judged = _judge_at(engine, params, rows, proposal, keys, widths[0])
-  else:
-    # The branches only read the cache: what they return is as small as a burst.
-    judged = jax.lax.switch(
-      index,
-      [
-        lambda proposal, w=w: _judge_at(engine, params, rows, proposal, keys, w)
-        for w in widths
-      ],
-      proposal,
-    )
+  branches = [
+    functools.partial(_judge_at, engine, params, rows, proposal, keys, width)
+    for width in widths
+  ]
+  # All reads of the cache stand inside a conditional, so that the commit, which
+  # follows it, may write in place. Without one (a single width) XLA would let
+  # slot 0's K/V be written before its layer's attention has read, and copy the
+  # whole cache to make that safe. Hence a branch that never runs.
+  if len(branches) == 1:
+    shapes = jax.eval_shape(branches[0])
+    branches.append(lambda: _zeros(shapes))
+    index = jnp.where(rows.active.any(), 0, 1)
+  judged = jax.lax.switch(index, branches)
   return judged, jnp.asarray(widths, jnp.int32)[index]
+
+
+def _zeros(shapes):
+  return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
 def _judge_at(
