@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 
 import jax
+import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import PyTree
 
@@ -78,12 +79,22 @@ def make_mesh(
       f"a {data} x {model} mesh needs {data * model} devices and there are "
       f"{len(devices)}: lower data or model"
     )
+  chosen = devices[: data * model]
+  automatic = (AxisType.Auto, AxisType.Auto)
+  if _described(chosen):
+    grid = np.asarray(chosen).reshape(data, model)
+    return Mesh(grid, (DATA, MODEL), axis_types=automatic)
   return jax.make_mesh(
-    (data, model),
-    (DATA, MODEL),
-    axis_types=(AxisType.Auto, AxisType.Auto),
-    devices=devices[: data * model],
+    (data, model), (DATA, MODEL), axis_types=automatic, devices=chosen
   )
+
+
+def _described(devices) -> bool:
+  """Whether these are cores of one chip apart, as libtpu describes a v4.
+
+  `jax.make_mesh` orders chips only; such devices keep the order given.
+  """
+  return any(getattr(device, "core_on_chip", 0) for device in devices)
 
 
 @functools.cache

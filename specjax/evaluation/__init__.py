@@ -1,0 +1,1 @@
+"""Measurement: what programs cost, how fast and how exact methods are."""
