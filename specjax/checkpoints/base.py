@@ -147,13 +147,13 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def as_dtype(dtype: Any) -> np.dtype:
   """The numpy type of "float32" or "bfloat16"."""
+  allowed = {"float32": np.dtype("float32"), "bfloat16": jnp.dtype("bfloat16")}
   try:
-    resolved = jnp.dtype(dtype)
-  except TypeError:
-    resolved = None
-  if resolved not in (jnp.dtype("float32"), jnp.dtype("bfloat16")):
-    raise CheckpointError(f"dtype must be float32 or bfloat16, got {dtype}")
-  return resolved
+    return allowed[str(jnp.dtype(dtype))]
+  except (KeyError, TypeError):
+    raise CheckpointError(
+      f"dtype must be float32 or bfloat16, got {dtype}"
+    ) from None
 
 
 def _some(names: list[str]) -> str:

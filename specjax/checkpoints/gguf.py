@@ -1,7 +1,6 @@
 """GGUF files (llama.cpp) of the Llama, Qwen2 and Qwen3 families."""
 
 import os
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 from jaxtyping import Float, PyTree
 
+from specjax.checkpoints import gguf_rope
 from specjax.checkpoints.base import (
   CheckpointError,
   as_dtype,
@@ -20,7 +20,7 @@ from specjax.checkpoints.base import (
   shapes,
 )
 from specjax.checkpoints.gguf_header import GgufTensor, Header, read_header
-from specjax.models.config import DecoderConfig, RopeScaling
+from specjax.models.config import DecoderConfig
 
 _ARCHITECTURES = ("llama", "qwen2", "qwen3")
 _NAMES = {
@@ -42,7 +42,6 @@ _NAMES = {
   "mlp/up/kernel": "ffn_up.weight",
   "mlp/down/kernel": "ffn_down.weight",
 }
-_ROPE_FREQS = "rope_freqs.weight"
 _ROW_ELEMENTS = 4096
 
 
@@ -72,7 +71,7 @@ def read_gguf(
     {name: tensor.shape for name, tensor in header.tensors.items()},
     {names[path_]: shape for path_, shape in wanted.items()},
     path,
-    ignored=(_ROPE_FREQS,),
+    ignored=(gguf_rope.FACTORS,),
   )
   permuted = header.metadata["general.architecture"] == "llama"
 
@@ -82,7 +81,7 @@ def read_gguf(
       value = half_split(value, config.num_heads)
     if permuted and ".attn_k." in name:
       value = half_split(value, config.num_kv_heads)
-    return np.require(value, requirements="CO")
+    return np.require(value, requirements=["C", "O"])
 
   with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
     params = read_tree(names, read, pool.map)
@@ -149,14 +148,14 @@ def _config(header: Header, dtype: str) -> DecoderConfig:
     raise ValueError("mixtures of experts are not supported")
   hidden, heads = get("embedding_length", int), get("attention.head_count", int)
   head_dim = get("attention.key_length", int, hidden // max(heads, 1))
-  _check_rope(metadata, arch, head_dim)
+  gguf_rope.check_plain(metadata, arch, head_dim)
   if get("attention.value_length", int, head_dim) != head_dim:
     raise ValueError("values and keys of different widths are not supported")
   embedding = header.tensors.get("token_embd.weight")
   if embedding is None or len(embedding.shape) != 2:
     raise ValueError("there is no token_embd.weight matrix")
   theta = get("rope.freq_base", float, 10000.0)
-  freqs = header.tensors.get(_ROPE_FREQS)
+  freqs = header.tensors.get(gguf_rope.FACTORS)
   return DecoderConfig(
     vocab_size=embedding.shape[0],
     hidden_size=hidden,
@@ -167,7 +166,9 @@ def _config(header: Header, dtype: str) -> DecoderConfig:
     head_dim=head_dim,
     max_positions=get("context_length", int),
     rope_theta=theta,
-    rope_scaling=None if freqs is None else _recover(freqs, head_dim, theta),
+    rope_scaling=None
+    if freqs is None
+    else gguf_rope.recover_llama3(freqs, head_dim, theta),
     rms_norm_eps=float(
       np.float32(get("attention.layer_norm_rms_epsilon", float)).astype(str)
     ),
@@ -176,65 +177,3 @@ def _config(header: Header, dtype: str) -> DecoderConfig:
     tie_embeddings="output.weight" not in header.tensors,
     dtype=dtype,
   )
-
-
-def _check_rope(metadata: Mapping[str, Any], arch: str, head_dim: int) -> None:
-  scaling = metadata.get(f"{arch}.rope.scaling.type", "none")
-  if scaling != "none":
-    raise ValueError(
-      f"rope scaling {scaling!r} is not supported, only none and llama3"
-    )
-  linear = metadata.get(f"{arch}.rope.scale_linear", 1.0)
-  if linear not in (0.0, 1.0):
-    raise ValueError(f"linear rope scaling ({linear}) is not supported")
-  rotated = metadata.get(f"{arch}.rope.dimension_count", head_dim)
-  if rotated != head_dim:
-    raise ValueError(
-      f"rope over {rotated} of {head_dim} dimensions is not supported"
-    )
-
-
-def llama3_factors(
-  scaling: RopeScaling, head_dim: int, theta: float
-) -> Float[np.ndarray, "half"]:
-  """What llama3 scaling divides each rotary frequency by."""
-  freqs = theta ** (-np.arange(0, head_dim, 2) / head_dim)
-  turns = scaling.original_max_positions * freqs / (2 * np.pi)
-  low, high = scaling.low_freq_factor, scaling.high_freq_factor
-  smooth = np.clip((turns - low) / (high - low), 0, 1)
-  return 1 / ((1 - smooth) / scaling.factor + smooth)
-
-
-def _recover(
-  freqs: GgufTensor, head_dim: int, theta: float
-) -> RopeScaling | None:
-  """llama3 scaling from the factors that its GGUF file stores.
-
-  Between the two cut-offs 1 / factor is linear in the frequency; of the four
-  constants three are then known, and low_freq_factor is 1 by convention.
-  """
-  if freqs.type != GGMLQuantizationType.F32 or freqs.shape != (head_dim // 2,):
-    raise ValueError(f"{_ROPE_FREQS} is not {head_dim // 2} float32 factors")
-  factors = freqs.data.view("<f4").astype(np.float64)
-  if np.array_equal(factors, np.ones_like(factors)):
-    return None
-  largest = factors.max()
-  # A float32 ramp: values at its ends may be off by rounding.
-  ramp = (factors > 1 + 1e-5) & (factors < largest * (1 - 1e-5))
-  guess = RopeScaling(factor=float(largest))
-  if ramp.sum() > 1 and np.all(np.isfinite(factors)):
-    smooth = (1 / factors[ramp] - 1 / largest) / (1 - 1 / largest)
-    base = theta ** (-np.arange(0, head_dim, 2)[ramp] / head_dim) / (2 * np.pi)
-    slope, offset = np.polyfit(base, smooth, 1)
-    if offset < 0:
-      guess = RopeScaling(
-        factor=float(largest),
-        low_freq_factor=1.0,
-        high_freq_factor=round(1 - 1 / offset, 4),
-        original_max_positions=round(-slope / offset),
-      )
-  if not np.allclose(
-    llama3_factors(guess, head_dim, theta), factors, rtol=1e-4, atol=0
-  ):
-    raise ValueError(f"{_ROPE_FREQS} does not hold llama3 factors")
-  return guess

@@ -48,7 +48,7 @@ def save_tree(path: str | os.PathLike[str], tree: PyTree) -> None:
   if path.exists():
     raise CheckpointError(f"{path} exists; save to a new folder")
   try:
-    ocp.save(path, tree)
+    ocp.save(str(path), tree)
   except (OSError, ValueError) as error:
     raise CheckpointError(f"cannot save {path}: {error}") from error
 
@@ -68,7 +68,7 @@ def restore_tree(path: str | os.PathLike[str], like: PyTree) -> PyTree:
   if not path.is_dir():
     raise CheckpointError(f"there is no checkpoint at {path}")
   try:
-    found = _described(ocp.metadata(path).metadata)
+    found = _described(ocp.metadata(str(path)).metadata)
     wanted = _described(like)
     check_tensors(
       {name: shape for name, (shape, _) in found.items()},
@@ -80,7 +80,7 @@ def restore_tree(path: str | os.PathLike[str], like: PyTree) -> PyTree:
         raise CheckpointError(
           f"{path}: {name} is {found[name][1]}, {dtype} was expected"
         )
-    return ocp.load(path, like)
+    return ocp.load(str(path), like)
   except CheckpointError:
     raise
   except Exception as error:

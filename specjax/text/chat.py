@@ -69,11 +69,12 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     )
     self.left = _LIMIT
     self.filters["tojson"] = _to_json
-    self.globals |= {
+    functions: dict[str, Any] = {
       "raise_exception": _raise,
       "strftime_now": _now,
       "range": self._range,
     }
+    self.globals.update(functions)
 
   def _range(self, *bounds: int) -> range:
     values = range(*bounds)

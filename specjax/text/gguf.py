@@ -119,9 +119,10 @@ def _byte_level(
   merges = metadata.get("tokenizer.ggml.merges")
   if not isinstance(merges, list):
     raise TextError("the GGUF metadata lack tokenizer.ggml.merges")
-  pairs = [tuple(merge.split(" ")) for merge in merges]
-  if any(len(pair) != 2 for pair in pairs):
-    raise TextError("a GGUF merge is not two tokens")
+  try:
+    pairs = [(left, right) for left, right in (m.split(" ") for m in merges)]
+  except ValueError:
+    raise TextError("a GGUF merge is not two tokens") from None
   backend = tokenizers.Tokenizer(
     _bpe(_vocabulary(tokens), pairs, ignore_merges=kind in _LLAMA3)
   )
@@ -184,7 +185,7 @@ def _merges(
 
 
 def _bpe(
-  vocabulary: dict[str, int], merges: list[tuple[str, ...]], **options: Any
+  vocabulary: dict[str, int], merges: list[tuple[str, str]], **options: Any
 ) -> models.BPE:
   try:
     return models.BPE(vocab=vocabulary, merges=merges, **options)

@@ -10,20 +10,8 @@ from typing import Any
 
 import tokenizers
 
-from specjax.text import chat, gguf, pieces
+from specjax.text import chat, pieces, sources
 from specjax.text.base import TextError
-
-# Names under which families publish "the turn is over".
-_END_NAMES = (
-  "<|im_end|>",
-  "<|endoftext|>",
-  "<|end_of_text|>",
-  "<|eot_id|>",
-  "<|eom_id|>",
-  "<|end|>",
-  "<end_of_turn>",
-)
-_GGUF_ENDS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,64 +44,8 @@ class Tokenizer:
       TextError: files missing or unsound, a kind that is not supported.
     """
     if isinstance(source, Mapping):
-      return cls._from_gguf(source)
-    return cls._from_folder(Path(source))
-
-  @classmethod
-  def _from_gguf(cls, metadata: Mapping[str, Any]) -> "Tokenizer":
-    backend = gguf.from_metadata(metadata)
-
-    def token(name: str) -> str | None:
-      index = metadata.get(f"tokenizer.ggml.{name}_token_id")
-      return None if index is None else backend.id_to_token(index)
-
-    ends = [metadata.get(f"tokenizer.ggml.{name}") for name in _GGUF_ENDS]
-    names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
-    return cls(
-      backend,
-      eos_ids=_ends(backend, ends),
-      bos_id=metadata.get("tokenizer.ggml.bos_token_id"),
-      chat_template=metadata.get("tokenizer.chat_template"),
-      variables={
-        f"{short}_token": text
-        for short, long in names.items()
-        if (text := token(long)) is not None
-      },
-      unused=tuple(gguf.unused_ids(metadata)),
-    )
-
-  @classmethod
-  def _from_folder(cls, folder: Path) -> "Tokenizer":
-    file = folder / "tokenizer.json"
-    try:
-      backend = tokenizers.Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    except Exception as error:
-      raise TextError(f"cannot read {file}: {error}") from error
-    backend.no_truncation()
-    backend.no_padding()
-    settings = _json(folder / "tokenizer_config.json")
-    variables = {
-      name: text
-      for name in ("bos_token", "eos_token", "pad_token", "unk_token")
-      if (text := _content(settings.get(name))) is not None
-    }
-    ends: list[Any] = [backend.token_to_id(variables.get("eos_token", ""))]
-    for name in ("generation_config.json", "config.json"):
-      value = _json(folder / name).get("eos_token_id")
-      ends.extend(value if isinstance(value, list) else [value])
-    template = settings.get("chat_template")
-    if isinstance(template, list):
-      named = {entry["name"]: entry["template"] for entry in template}
-      template = named.get("default")
-    if (folder / "chat_template.jinja").is_file():
-      template = (folder / "chat_template.jinja").read_text(encoding="utf-8")
-    return cls(
-      backend,
-      eos_ids=_ends(backend, ends),
-      bos_id=backend.token_to_id(variables.get("bos_token", "")),
-      chat_template=template,
-      variables=variables,
-    )
+      return cls(**sources.from_gguf(source))
+    return cls(**sources.from_folder(Path(source)))
 
   @functools.cached_property
   def _pieces(self) -> tuple[bytes, ...]:
@@ -147,7 +79,6 @@ class Tokenizer:
 
   def piece(self, index: int, skip_special: bool = True) -> bytes:
     """Bytes of one token; nothing for padding."""
-    index = int(index)
     if not 0 <= index < self.vocab_size or (
       skip_special and index in self._special
     ):
@@ -156,7 +87,7 @@ class Tokenizer:
 
   def id_to_token(self, index: int) -> str | None:
     """The token as the vocabulary spells it; None for padding."""
-    return self.backend.id_to_token(int(index))
+    return self.backend.id_to_token(index)
 
   def encode(self, text: str, add_special: bool = True) -> list[int]:
     """Ids of a text, literal special tokens understood.
@@ -226,30 +157,3 @@ class Tokenizer:
     ):
       text = json.dumps(value, indent=2, ensure_ascii=False)
       (folder / name).write_text(text, encoding="utf-8")
-
-
-def _ends(
-  backend: tokenizers.Tokenizer, stated: Sequence[Any]
-) -> tuple[int, ...]:
-  """Ends that the files state, and the special tokens known to be ends."""
-  special = {
-    token.content: index
-    for index, token in backend.get_added_tokens_decoder().items()
-    if token.special
-  }
-  known = [special[name] for name in _END_NAMES if name in special]
-  return tuple(sorted({*known, *(x for x in stated if type(x) is int)}))
-
-
-def _json(path: Path) -> dict[str, Any]:
-  if not path.is_file():
-    return {}
-  try:
-    value = json.loads(path.read_text(encoding="utf-8"))
-  except (OSError, ValueError) as error:
-    raise TextError(f"cannot read {path}: {error}") from error
-  return value if isinstance(value, dict) else {}
-
-
-def _content(token: Any) -> str | None:
-  return token.get("content") if isinstance(token, dict) else token

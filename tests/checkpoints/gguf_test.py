@@ -11,8 +11,9 @@ import pytest
 from gguf.quants import dequantize, quantize
 
 from specjax.checkpoints import CheckpointError, read_gguf
-from specjax.checkpoints.gguf import half_split, llama3_factors
+from specjax.checkpoints.gguf import half_split
 from specjax.checkpoints.gguf_header import read_header
+from specjax.checkpoints.gguf_rope import llama3_factors
 from specjax.models.config import RopeScaling
 
 Q = gguf.GGMLQuantizationType

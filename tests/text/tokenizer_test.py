@@ -74,6 +74,19 @@ def test_bos_is_added_once(sentencepiece, metadata):
   assert Tokenizer.load(llama3).encode("hi")[0] == 1
 
 
+def test_llama_3_takes_a_word_that_is_a_token_whole():
+  tokens = ["a", "b", "c", "ab", "abc"]
+  metadata = {
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.tokens": tokens,
+    "tokenizer.ggml.merges": ["a b"],
+    "tokenizer.ggml.add_bos_token": False,
+  }
+  for kind, expected in (("llama-bpe", [4]), ("gpt-2", [3, 2])):
+    tokenizer = Tokenizer.load(metadata | {"tokenizer.ggml.pre": kind})
+    assert tokenizer.encode("abc") == expected
+
+
 @pytest.mark.parametrize(
   "changes,match",
   [
