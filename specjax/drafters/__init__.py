@@ -3,5 +3,7 @@
 from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
+from specjax.drafters.registry import resolve
+from specjax.drafters.settings import DrafterSettings
 
-__all__ = ["DraftModel", "NGram", "NoDraft"]
+__all__ = ["DraftModel", "DrafterSettings", "NGram", "NoDraft", "resolve"]

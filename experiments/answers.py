@@ -1,0 +1,131 @@
+"""Answers to questions, turn after turn, and their records."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import jax
+
+from experiments.prompts import Question
+from specjax import api, metrics
+from specjax.checkpoints.loaded import LoadedModel
+
+
+@dataclasses.dataclass(frozen=True)
+class Wave:
+  """One turn of those questions that have it.
+
+  Attributes:
+    turn: which.
+    asked: places of the questions.
+    stream: to be run before the next wave.
+    plain: a stream of plain decoding on the same prompts and keys.
+  """
+
+  turn: int
+  asked: list[int]
+  stream: api.Stream
+  plain: api.Stream
+
+
+class Conversations:
+  """Questions answered together, one wave a turn.
+
+  In the first wave a prompt's draws depend on the seed and on its place.
+  """
+
+  def __init__(
+    self,
+    target: LoadedModel,
+    questions: Sequence[Question],
+    *,
+    seed: int,
+    chat: bool | None,
+    methods: dict[str, Any],
+    **options: Any,
+  ):
+    self._target, self._questions = target, questions
+    self._seed, self._options, self._methods = seed, options, methods
+    template = target.tokenizer is not None and target.tokenizer.chat_template
+    self._chat = bool(template) if chat is None else chat
+    self._said: list[list[dict[str, str]]] = [[] for _ in questions]
+
+  def waves(self) -> Iterator[Wave]:
+    """Waves in turn; the caller runs each one's stream."""
+    for turn in range(max(len(q.turns) for q in self._questions)):
+      asked = [i for i, q in enumerate(self._questions) if len(q.turns) > turn]
+      prompts = [self._prompt(index, turn) for index in asked]
+      wave = Wave(
+        turn=turn,
+        asked=asked,
+        stream=self._stream(prompts, turn, **self._methods),
+        plain=self._stream(prompts, turn),
+      )
+      yield wave
+      for index, text in zip(asked, wave.stream.output.texts, strict=True):
+        self._said[index].append({"role": "assistant", "content": text})
+
+  def _stream(self, prompts: list[Any], turn: int, **methods) -> api.Stream:
+    key = jax.random.key(self._seed)
+    if turn:
+      key = jax.random.fold_in(key, 2**32 - turn)
+    options = {**self._options, **methods}
+    return api.stream(
+      self._target, prompts, key=key, chat=self._chat, **options
+    )
+
+  def _prompt(self, index: int, turn: int) -> Any:
+    said = self._said[index]
+    text = self._questions[index].turns[turn]
+    said.append({"role": "user", "content": text})
+    if self._chat and turn:
+      return list(said)
+    return "\n".join(message["content"] for message in said)
+
+
+def compare(
+  output: api.Output, plain: api.Output, place: int
+) -> dict[str, Any]:
+  """Plain decoding of one answer beside it."""
+  stats, timings = plain.row_stats[place], plain.row_timings[place]
+  beside = figures(stats, timings)
+  names = ("new_tokens", "rounds", "compile_s", "prefill_s", "decode_s")
+  return {
+    **{name: beside[name] for name in (*names, "tokens_per_s")},
+    "identical": output.tokens[place] == plain.tokens[place],
+  }
+
+
+def record(output: api.Output, place: int) -> dict[str, Any]:
+  """The figures of one answer, by the names that the project uses."""
+  stats, timings = output.row_stats[place], output.row_timings[place]
+  fields = {
+    "text": output.texts[place],
+    "token_ids": list(output.tokens[place]),
+    "finish_reason": output.finish_reasons[place],
+    **figures(stats, timings),
+    "rule": output.rule,
+    "lossless": output.lossless,
+  }
+  if output.logprobs is not None:
+    fields["logprobs"] = list(output.logprobs[place])
+  return fields
+
+
+def figures(stats: metrics.Stats, timings: api.Timings) -> dict[str, Any]:
+  """Counts and times of one row or of several pooled."""
+  seconds = timings.decode_s
+  return {
+    "new_tokens": stats.emitted,
+    "rounds": stats.rounds,
+    "drafted": stats.drafted,
+    "accepted": stats.accepted,
+    "accept_lengths": list(stats.accept_lengths),
+    "mean_acceptance_length": stats.mean_acceptance_length,
+    "draft_acceptance_rate": stats.draft_acceptance_rate,
+    "acceptance_per_position": list(stats.acceptance_per_position),
+    "compile_s": timings.compile_s,
+    "prefill_s": timings.prefill_s,
+    "decode_s": seconds,
+    "tokens_per_s": stats.emitted / seconds if seconds else None,
+  }

@@ -1,0 +1,73 @@
+"""Flags of more than one command."""
+
+from absl import flags
+
+
+def define_model() -> None:
+  """Which target, and how it is compiled."""
+  flags.DEFINE_string(
+    "model",
+    "smollm2-135m",
+    "Target: an embedded name, a folder, a .gguf or .safetensors file, or"
+    " org/name on the Hugging Face Hub.",
+  )
+  flags.DEFINE_enum(
+    "dtype",
+    None,
+    ["float32", "bfloat16"],
+    "Weights; by default float32 on CPU, bfloat16 on accelerators.",
+  )
+  flags.DEFINE_string(
+    "compilation_cache",
+    None,
+    "Folder that keeps compiled programs between runs; empty is off. By default"
+    " $JAX_COMPILATION_CACHE_DIR, else one beside the downloaded models.",
+  )
+
+
+def define_drafting() -> None:
+  """Which drafter and rule."""
+  flags.DEFINE_string(
+    "drafter", "none", "none, model, ngram, or package.module:Class."
+  )
+  flags.DEFINE_string("draft_model", None, "Model that drafts; see --model.")
+  flags.DEFINE_integer(
+    "draft_layers",
+    None,
+    "Draft with the target's first N layers: it exercises rejection, it is no"
+    " good draft.",
+  )
+  flags.DEFINE_string(
+    "speculative_config",
+    None,
+    "vLLM's JSON, in place of --drafter: method, model, num_speculative_tokens,"
+    " prompt_lookup_max, prompt_lookup_min.",
+  )
+  flags.DEFINE_integer(
+    "num_speculative_tokens",
+    None,
+    "Longest draft, at least 1 (--drafter=none is off); by default the"
+    " drafter's.",
+  )
+  flags.DEFINE_string(
+    "rule",
+    None,
+    "exact_match, rejection, or, lossy, biased_resample, lossy_lenience. By"
+    " default exact_match for lookup, rejection for draft models.",
+  )
+  flags.DEFINE_float(
+    "lenience", None, "Of --rule=lossy_lenience, in (0, 1]; 1 is exact."
+  )
+
+
+def define_sampling() -> None:
+  """The law and the length of the output."""
+  flags.DEFINE_float("temperature", 0.0, "0 is greedy.")
+  flags.DEFINE_integer("top_k", 0, "Keep the k likeliest tokens; 0 is off.")
+  flags.DEFINE_float("top_p", 1.0, "Keep this mass, in (0, 1]; 1 is off.")
+  flags.DEFINE_float(
+    "min_p", 0.0, "Drop tokens below this share of the likeliest one's."
+  )
+  flags.DEFINE_integer("seed", 0, "Of every draw.")
+  flags.DEFINE_integer("max_new_tokens", 128, "At most so many a prompt.")
+  flags.DEFINE_multi_string("stop", [], "Ends an answer; repeatable.")

@@ -1,0 +1,113 @@
+"""From flags to a loaded target, drafter and rule."""
+
+import dataclasses
+import os
+import sys
+from typing import Any
+
+import jax
+from absl import flags
+
+from specjax import acceptance, api, checkpoints
+from specjax.checkpoints.loaded import LoadedModel, load_model
+from specjax.checkpoints.names import cache_folder
+from specjax.drafters import registry, speculative_config
+from specjax.drafters.settings import DrafterSettings
+from specjax.types import Rule
+
+FLAGS = flags.FLAGS
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """All that is known before a model is loaded; sound as far as it goes."""
+
+  source: checkpoints.Source
+  drafter: str
+  settings: DrafterSettings
+  rule: Rule | None
+  sampling: api.Sampling
+
+  def load(self) -> tuple[LoadedModel, dict[str, Any]]:
+    """The target, and what `api.generate` takes of drafter and rule."""
+    use_compilation_cache(FLAGS.compilation_cache)
+    report(f"loading {self.source.name}")
+    target = load_model(self.source, FLAGS.dtype)
+    if self.settings.draft_model is not None:
+      report(f"loading {self.settings.draft_model}")
+    drafter, draft = registry.resolve(self.drafter, self.settings, target)
+    options = dict(drafter=drafter, draft=draft, rule=self.rule)
+    return target, options
+
+
+def make_plan() -> Plan:
+  """Checks the flags of `experiments.flags` without heavy work.
+
+  Raises:
+    ValueError: with the flag's fault.
+  """
+  sampling = api.Sampling(
+    temperature=FLAGS.temperature,
+    top_k=FLAGS.top_k,
+    top_p=FLAGS.top_p,
+    min_p=FLAGS.min_p,
+  )
+  if FLAGS.max_new_tokens < 1:
+    raise ValueError(
+      f"max_new_tokens must be at least 1, got {FLAGS.max_new_tokens}"
+    )
+  if "" in FLAGS.stop:
+    raise ValueError("a stop string must not be empty")
+  name, settings = _drafter()
+  registry.check(name, settings)
+  return Plan(
+    source=checkpoints.resolve(FLAGS.model),
+    drafter=name,
+    settings=settings,
+    rule=_rule(),
+    sampling=sampling,
+  )
+
+
+def _drafter() -> tuple[str, DrafterSettings]:
+  settings = DrafterSettings(
+    num_speculative_tokens=FLAGS.num_speculative_tokens,
+    draft_model=FLAGS.draft_model,
+    draft_layers=FLAGS.draft_layers,
+  )
+  if FLAGS.speculative_config is None:
+    return FLAGS.drafter, settings
+  for flag in ("drafter", "draft_model", "draft_layers"):
+    if FLAGS[flag].present:
+      raise ValueError(f"--speculative_config stands in place of --{flag}")
+  name, stated = speculative_config.parse(FLAGS.speculative_config)
+  if stated.num_speculative_tokens is None:
+    number = FLAGS.num_speculative_tokens
+    stated = dataclasses.replace(stated, num_speculative_tokens=number)
+  return name, stated
+
+
+def _rule() -> Rule | None:
+  if FLAGS.lenience is not None:
+    if FLAGS.rule != acceptance.LossyLenience.name:
+      raise ValueError("--lenience goes with --rule=lossy_lenience")
+    return acceptance.make_rule(FLAGS.rule, lenience=FLAGS.lenience)
+  return None if FLAGS.rule is None else acceptance.make_rule(FLAGS.rule)
+
+
+def use_compilation_cache(folder: str | None) -> None:
+  """Keeps compiled programs in a folder; None is the default, "" is off."""
+  if folder is None:
+    folder = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+  if folder is None:
+    folder = str(cache_folder() / "compiled")
+  if not folder:
+    jax.config.update("jax_enable_compilation_cache", False)
+    return
+  jax.config.update("jax_compilation_cache_dir", folder)
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+
+
+def report(text: str) -> None:
+  """A line of progress, for people."""
+  print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,153 @@
+"""Runs questions through a plan and shows them as they come."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from absl import flags
+
+from experiments import answers, setup
+from experiments.answers import Wave
+from experiments.command import INTERRUPTED
+from experiments.display import Screen
+from experiments.prompts import Question
+from specjax import api
+
+FLAGS = flags.FLAGS
+
+
+def run(
+  plan: setup.Plan,
+  questions: Sequence[Question],
+  *,
+  as_json: bool,
+  compare: bool,
+  chat: bool | None,
+  logprobs: bool,
+  max_batch: int,
+) -> int:
+  """The exit status. An interrupt shows what there is."""
+  target, methods = plan.load()
+  talk = answers.Conversations(
+    target,
+    questions,
+    seed=FLAGS.seed,
+    chat=chat,
+    methods=methods,
+    sampling=plan.sampling,
+    max_new_tokens=FLAGS.max_new_tokens,
+    stop=tuple(FLAGS.stop),
+    logprobs=logprobs,
+    max_batch=max_batch,
+  )
+  labels = {
+    "model": target.name,
+    "dtype": target.dtype,
+    "drafter": plan.drafter,
+    "num_speculative_tokens": methods["drafter"].max_depth,
+    "seed": FLAGS.seed,
+    "batch": max_batch,
+  }
+  for wave in talk.waves():
+    if as_json:
+      shown = _Records(questions, wave, labels)
+    else:
+      shown = _Texts(questions, wave, plan, streamed=max_batch == 1)
+    interrupted = False
+    try:
+      setup.report("compiling")
+      wave.stream.start()
+      for event in wave.stream:
+        shown.event(event)
+      if compare:
+        setup.report("measuring plain decoding beside")
+        for _ in wave.plain:
+          pass
+    except KeyboardInterrupt:
+      interrupted = True
+    shown.finish(compare and not interrupted)
+    if interrupted:
+      setup.report("interrupted")
+      return INTERRUPTED
+  return 0
+
+
+class _Records:
+  """One JSON object a result, in the order of the prompts.
+
+  A comparison is known only at the end, so then records wait for it.
+  """
+
+  def __init__(
+    self, questions: Sequence[Question], wave: Wave, labels: dict[str, Any]
+  ):
+    self._questions, self._wave, self._labels = questions, wave, labels
+    self._written = 0
+
+  def event(self, event: api.Event) -> None:
+    del event
+
+  def finish(self, compared: bool) -> None:
+    plain = self._wave.plain.output if compared else None
+    output = self._wave.stream.output
+    for place, index in enumerate(self._wave.asked):
+      question = self._questions[index]
+      fields = {
+        **question.labels,
+        "index": index,
+        "turn": self._wave.turn,
+        "prompt": question.turns[self._wave.turn],
+        **answers.record(output, place),
+        **self._labels,
+      }
+      if plain is not None:
+        fields["plain"] = answers.compare(output, plain, place)
+      print(json.dumps(fields, ensure_ascii=False), flush=True)
+
+
+class _Texts:
+  """Text as it comes, where rows run one at a time, then a table."""
+
+  def __init__(
+    self,
+    questions: Sequence[Question],
+    wave: Wave,
+    plan: setup.Plan,
+    streamed: bool,
+  ):
+    self._questions, self._wave, self._plan = questions, wave, plan
+    self._streamed = streamed
+    self._screen = Screen()
+    self._current: int | None = None
+
+  def event(self, event: api.Event) -> None:
+    if self._streamed:
+      if event.index != self._current:
+        self._head(event.index)
+      self._screen.pieces(event)
+      if event.finish_reason is not None:
+        self._screen.line()
+    elif event.finish_reason is not None:
+      self._head(event.index)
+      self._screen.line(self._wave.stream.output.texts[event.index])
+
+  def finish(self, compared: bool) -> None:
+    output = self._wave.stream.output
+    place = self._current
+    if self._streamed and place is not None:
+      if output.finish_reasons[place] is None:
+        self._screen.line()
+    self._screen.line()
+    greedy = self._plan.sampling.temperature == 0
+    self._screen.figures(
+      self._plan.drafter,
+      output,
+      self._wave.plain.output if compared else None,
+      same_tokens=output.lossless and (greedy or output.rule == "exact_match"),
+    )
+
+  def _head(self, place: int) -> None:
+    self._current = place
+    if len(self._questions) > 1 or self._wave.turn:
+      question = self._questions[self._wave.asked[place]]
+      self._screen.line(f"\n> {question.turns[self._wave.turn]}")

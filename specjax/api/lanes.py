@@ -1,0 +1,252 @@
+"""Prompts through the lanes of one batch: rows join as others finish."""
+
+import collections
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key
+
+from specjax import decoding, metrics
+from specjax.api.output import Timings
+from specjax.passes import Engine
+from specjax.types import (
+  ACCEPTED,
+  EMITTED,
+  FINISH_REASONS,
+  Params,
+  Rows,
+  Sampling,
+)
+
+_CHUNKS = (32, 64, 128, 256)
+_UNBOUNDED = 1 << 30
+
+_put_row = jax.jit(decoding.put_row, donate_argnames="rows")
+
+
+def bucket(size: int) -> int:
+  """The least of 32, 48, 64, 96, 128, ... that is at least `size`."""
+  step = 32
+  while step < size:
+    if step * 3 // 2 >= size:
+      return step * 3 // 2
+    step *= 2
+  return step
+
+
+@dataclasses.dataclass
+class Row:
+  """What the host knows of one prompt; complete after every dispatch."""
+
+  prompt: list[int]
+  limit: int
+  tokens: list[int] = dataclasses.field(default_factory=list)
+  logprobs: list[float] = dataclasses.field(default_factory=list)
+  history: list[np.ndarray] = dataclasses.field(default_factory=list)
+  finish_reason: str | None = None
+  timings: Timings = Timings()
+
+  @property
+  def stats(self) -> metrics.Stats:
+    history = np.asarray(self.history, np.int32).reshape(-1, 4)
+    return metrics.row_stats(history, len(history))
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+  """New tokens of one row, and which are accepted draft tokens."""
+
+  index: int
+  tokens: tuple[int, ...]
+  accepted: tuple[bool, ...]
+
+
+class Lanes:
+  """Decodes prompts, at most `lanes` of them at a time.
+
+  A prompt's output depends on its key, its settings and nothing else. The sizes
+  of buffers and chunks come from a few buckets, so that calls of like sizes
+  share their programs.
+  """
+
+  def __init__(
+    self,
+    engine: Engine,
+    params: Params,
+    rows: Sequence[Row],
+    *,
+    keys: Key[Array, "n"],
+    sampling: Sampling,
+    lanes: int,
+    logprobs: bool,
+  ):
+    self.rows = list(rows)
+    self.timings = Timings()
+    self._engine, self._params = engine, params
+    self._keys, self._sampling, self._logprobs = keys, sampling, logprobs
+    longest = max(row.limit for row in rows)
+    self._size = min(bucket(longest), engine.model.max_positions)
+    self._max_rounds = bucket(max(r.limit - len(r.prompt) for r in rows))
+    needed = max(len(row.prompt) for row in rows) - 1
+    self._chunk = next((c for c in _CHUNKS if c >= needed), _CHUNKS[-1])
+    count = min(lanes, len(rows))
+    self._waiting = collections.deque(range(count, len(rows)))
+    self._lanes: list[int | None] = list(range(count))  # prompt in each lane
+    self._lane_rounds = np.zeros(count, np.int64)
+    self._state: Rows | None = None
+
+  @property
+  def running(self) -> bool:
+    return any(index is not None for index in self._lanes)
+
+  @property
+  def lane_use(self) -> float:
+    return metrics.lane_use(self._lane_rounds)
+
+  def start(self) -> None:
+    """Compiles and reads the first prompts; `step` does it where need be."""
+    if self._state is not None:
+      return
+    begin = time.perf_counter()
+    state = self._compile(self._make(list(range(len(self._lanes)))))
+    if self._waiting:
+      spare = self._compile(self._make([0]), decode=False)
+      lane = jnp.zeros((), jnp.int32)
+      # Lane 0 holds prompt 0 already: this only compiles.
+      state = jax.block_until_ready(_put_row(state, lane, spare))
+    compile_s = time.perf_counter() - begin
+    state, prefill_s = self._prefill(state)
+    spent = Timings(compile_s=compile_s, prefill_s=prefill_s)
+    self._spend(spent, [i for i in self._lanes if i is not None])
+    self._state = state
+
+  def step(self, max_rounds: int | None = None) -> list[Progress]:
+    """Runs rounds and lets waiting prompts in.
+
+    Args:
+      max_rounds: at most so many; None is until a row must be replaced, or
+        until all are done.
+
+    Returns:
+      what each running row got.
+    """
+    self.start()
+    rounds = jnp.asarray(max_rounds or _UNBOUNDED, jnp.int32)
+    enough = len(self._lanes) if self._waiting else 1
+    begin = time.perf_counter()
+    state = decoding.decode(
+      self._engine,
+      self._params,
+      self._state,
+      rounds,
+      jnp.asarray(enough, jnp.int32),
+    )
+    self._state = jax.block_until_ready(state)
+    seconds = time.perf_counter() - begin
+    self._spend(
+      Timings(decode_s=seconds), [i for i in self._lanes if i is not None]
+    )
+    progress = self._collect()
+    self._refill()
+    return progress
+
+  def _make(self, indices: list[int]) -> Rows:
+    rows = [self.rows[i] for i in indices]
+    tokens = np.zeros((len(rows), self._size), np.int32)
+    for line, row in zip(tokens, rows, strict=True):
+      line[: len(row.prompt)] = row.prompt
+    pick = np.asarray(indices)
+    depth = self._engine.drafter.max_depth
+    return decoding.init_rows(
+      self._engine,
+      self._params,
+      jnp.asarray(tokens),
+      jnp.asarray([len(row.prompt) for row in rows], jnp.int32),
+      key=self._keys[pick],
+      sampling=jax.tree.map(lambda x: x[pick], self._sampling),
+      limit=jnp.asarray([row.limit for row in rows], jnp.int32),
+      max_draft=jnp.full((len(rows),), depth, jnp.int32),
+      max_rounds=self._max_rounds,
+      logprobs=self._logprobs,
+    )
+
+  def _compile(self, state: Rows, decode: bool = True) -> Rows:
+    """Compiles by running nothing: no row is active, so no round is run."""
+    active = state.active
+    state = state.replace(active=jnp.zeros_like(active))
+    state = decoding.prefill(
+      self._engine, self._params, state, chunk=self._chunk
+    )
+    if decode:
+      zero = jnp.zeros((), jnp.int32)
+      state = decoding.decode(self._engine, self._params, state, zero, zero)
+    return jax.block_until_ready(state.replace(active=active))
+
+  def _prefill(self, state: Rows) -> tuple[Rows, float]:
+    begin = time.perf_counter()
+    state = decoding.prefill(
+      self._engine, self._params, state, chunk=self._chunk
+    )
+    state = jax.block_until_ready(state)
+    return state, time.perf_counter() - begin
+
+  def _spend(self, spent: Timings, indices: list[int]) -> None:
+    self.timings = _add(self.timings, spent)
+    for index in indices:
+      row = self.rows[index]
+      row.timings = _add(row.timings, spent)
+
+  def _collect(self) -> list[Progress]:
+    state = self._state
+    seen: Any = jax.device_get(
+      (state.tokens, state.history, state.rounds, state.finish, state.logprobs)
+    )
+    tokens, history, rounds, finish, logprobs = seen
+    progress = []
+    for lane, index in enumerate(self._lanes):
+      if index is None:
+        continue
+      row = self.rows[index]
+      new = history[lane, len(row.history) : rounds[lane]]
+      start = len(row.prompt) + len(row.tokens)
+      added = slice(start, start + int(new[:, EMITTED].sum()))
+      flags = [
+        place < accepted
+        for accepted, emitted in new[:, [ACCEPTED, EMITTED]].tolist()
+        for place in range(emitted)
+      ]
+      values = tuple(tokens[lane, added].tolist())
+      row.tokens.extend(values)
+      row.history.extend(new)
+      if logprobs is not None:
+        row.logprobs.extend(logprobs[lane, added].tolist())
+      row.finish_reason = FINISH_REASONS[finish[lane]]
+      self._lane_rounds[lane] += len(new)
+      progress.append(Progress(index, values, tuple(flags)))
+      if row.finish_reason is not None:
+        self._lanes[lane] = None
+    return progress
+
+  def _refill(self) -> None:
+    for lane, index in enumerate(self._lanes):
+      if index is not None or not self._waiting:
+        continue
+      index = self._waiting.popleft()
+      new, seconds = self._prefill(self._make([index]))
+      place = jnp.asarray(lane, jnp.int32)
+      self._state = jax.block_until_ready(_put_row(self._state, place, new))
+      self._lanes[lane] = index
+      self._spend(Timings(prefill_s=seconds), [index])
+
+
+def _add(a: Timings, b: Timings) -> Timings:
+  return Timings(
+    a.compile_s + b.compile_s,
+    a.prefill_s + b.prefill_s,
+    a.decode_s + b.decode_s,
+  )

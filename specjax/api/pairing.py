@@ -1,0 +1,51 @@
+"""Which rule judges a drafter where none is asked for."""
+
+import jax
+import jax.numpy as jnp
+
+from specjax import decoding, passes
+from specjax.acceptance import ExactMatch, Rejection
+from specjax.constraints import Stops
+from specjax.control import Constant
+from specjax.passes import Engine
+from specjax.sampling import make_sampling
+from specjax.types import Drafter, Model, Params, Rule, Streams
+
+_known: dict[tuple[Model, Drafter], bool] = {}
+
+
+def default_rule(model: Model, drafter: Drafter, params: Params) -> Rule:
+  """Exact match for point masses, rejection where nodes are drawn from q.
+
+  For point masses exact match accepts as much as any exact rule and gives plain
+  decoding's very tokens; where q is known rejection accepts more.
+  """
+  rule = Rejection()
+  if drafter.siblings not in rule.supports or not drafter.num_nodes:
+    return ExactMatch()
+  if (model, drafter) not in _known:
+    _known[model, drafter] = _states_q(model, drafter, params)
+  return rule if _known[model, drafter] else ExactMatch()
+
+
+def _states_q(model: Model, drafter: Drafter, params: Params) -> bool:
+  """Whether its proposals carry q, found by tracing one."""
+  engine = Engine(model, drafter, ExactMatch(), Constant(), Stops())
+
+  def propose(params: Params):
+    one = jnp.ones((1,), jnp.int32)
+    rows = decoding.init_rows(
+      engine,
+      params,
+      jnp.zeros((1, 32), jnp.int32),
+      one,
+      key=jax.random.key(0)[None],
+      sampling=make_sampling(1),
+      limit=32 * one,
+      max_draft=drafter.max_depth * one,
+      max_rounds=1,
+    )
+    keys = Streams(rows.key, rows.length)
+    return passes.propose(engine, params, rows, keys)[0].q
+
+  return jax.eval_shape(propose, params) is not None

@@ -1,0 +1,165 @@
+"""Drafters by name or import path."""
+
+import dataclasses
+import difflib
+import importlib
+import inspect
+from typing import Any
+
+from specjax import checkpoints
+from specjax.checkpoints.loaded import LoadedModel, load_model
+from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.ngram import NGram
+from specjax.drafters.none import NoDraft
+from specjax.drafters.settings import DrafterSettings
+from specjax.models.decoder import Transformer, first_layers
+from specjax.models.resized import Resized
+from specjax.text import compare_vocabularies
+from specjax.types import Drafter
+
+DRAFTERS = {"none": NoDraft, "model": DraftModel, "ngram": NGram}
+
+
+def check(name: str, settings: DrafterSettings) -> None:
+  """Refuses what can be refused before a model is loaded.
+
+  Raises:
+    ValueError: no such drafter, an import path that is no drafter, a setting
+      that the drafter does not take or that is out of range.
+  """
+  kind = find(name)
+  given = {
+    key: value
+    for key, value in dataclasses.asdict(settings).items()
+    if value is not None
+  }
+  fields = inspect.signature(kind).parameters
+  takes_model = "model" in fields
+  for key in given:
+    if key == "num_speculative_tokens" and kind is NoDraft:
+      continue  # so that one command line serves for every drafter
+    known = takes_model if key.startswith("draft_") else key in fields
+    if not known:
+      raise ValueError(f"drafter {name!r} has no setting {key}")
+  if not takes_model:
+    _build(name, kind, given)
+    return
+  if ("draft_model" in given) == ("draft_layers" in given):
+    raise ValueError(
+      f"drafter {name!r} needs either a draft model (--draft_model=NAME) or a"
+      " number of the target's layers (--draft_layers=N)"
+    )
+  if "draft_model" in given:
+    checkpoints.resolve(given["draft_model"])
+  _build(name, kind, {**given, "model": None})
+
+
+def resolve(
+  name: str, settings: DrafterSettings, target: LoadedModel
+) -> tuple[Drafter, LoadedModel | None]:
+  """The drafter, and the draft model that it runs, if any.
+
+  Args:
+    name: "none", "model", "ngram", or "package.module:Class". A class is
+      called with those settings that its signature names, and with `model` if
+      it names that.
+    settings: what was asked for.
+    target: what it drafts for.
+
+  Raises:
+    ValueError: as `check`; a draft whose vocabulary or layers do not fit.
+  """
+  check(name, settings)
+  kind = find(name)
+  given = dataclasses.asdict(settings)
+  if "model" not in inspect.signature(kind).parameters:
+    return _build(name, kind, given), None
+  draft = _load_draft(settings, target)
+  return _build(name, kind, {**given, "model": draft.model}), draft
+
+
+def find(name: str) -> type:
+  """The class of a drafter.
+
+  Raises:
+    ValueError: there is none.
+  """
+  if name in DRAFTERS:
+    return DRAFTERS[name]
+  module, colon, attribute = name.partition(":")
+  if not colon:
+    close = difflib.get_close_matches(name, DRAFTERS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(
+      f"unknown drafter {name!r}: {hint}choose from {', '.join(DRAFTERS)}, or"
+      " give package.module:Class"
+    )
+  try:
+    kind = getattr(importlib.import_module(module), attribute)
+  except Exception as error:
+    raise ValueError(
+      f"cannot import drafter {name!r}: {type(error).__name__}: {error}"
+    ) from error
+  needed = ("siblings", "num_nodes", "init", "observe", "propose")
+  missing = [part for part in needed if not hasattr(kind, part)]
+  if not isinstance(kind, type) or missing:
+    what = f"it has no {missing[0]}" if missing else "it is no class"
+    raise ValueError(f"{name!r} is no drafter: {what}")
+  return kind
+
+
+def _build(name: str, kind: type, given: dict[str, Any]) -> Drafter:
+  fields = inspect.signature(kind).parameters
+  taken = {
+    key: value
+    for key, value in given.items()
+    if key in fields and (value is not None or key == "model")
+  }
+  for key, field in fields.items():
+    plain = field.kind in (field.POSITIONAL_OR_KEYWORD, field.KEYWORD_ONLY)
+    if plain and field.default is field.empty and key not in taken:
+      raise ValueError(
+        f"drafter {name!r} needs {key}, which cannot be given by name; call"
+        " specjax.generate with an instance of it"
+      )
+  drafter = kind(**taken)
+  if not isinstance(drafter, Drafter):
+    missing = [p for p in _PARTS if not hasattr(drafter, p)]
+    raise ValueError(f"{name!r} is no drafter: it has no {missing[0]}")
+  return drafter
+
+
+_PARTS = (
+  "siblings",
+  "num_nodes",
+  "num_riders",
+  "max_depth",
+  "widths",
+  "taps",
+  "reads_logits",
+  "init",
+  "observe",
+  "propose",
+)
+
+
+def _load_draft(settings: DrafterSettings, target: LoadedModel) -> LoadedModel:
+  if settings.draft_layers is not None:
+    if not isinstance(target.model, Transformer):
+      raise ValueError(f"{target.name} has no layers to draft with")
+    model, params = first_layers(
+      target.model, target.params, settings.draft_layers
+    )
+    return dataclasses.replace(
+      target,
+      name=f"{target.name}[:{settings.draft_layers}]",
+      model=model,
+      params=params,
+    )
+  draft = load_model(settings.draft_model, target.dtype)
+  if target.tokenizer is not None and draft.tokenizer is not None:
+    compare_vocabularies(target.tokenizer, draft.tokenizer)
+  if draft.model.vocab_size != target.model.vocab_size:
+    model = Resized(draft.model, target.model.vocab_size)
+    draft = dataclasses.replace(draft, model=model)
+  return draft
