@@ -1,7 +1,6 @@
 """Published sizes of known decoders, by lower-case name.
 
-Each entry restates the `config.json` of the repository that `SOURCES` names;
-Instruct and chat variants of a size share its numbers unless listed.
+Each entry restates the `config.json` of the repository that `SOURCES` names.
 """
 
 import dataclasses
@@ -132,3 +131,23 @@ SOURCES: dict[str, str] = {
   "qwen3-8b": "Qwen/Qwen3-8B",
   "qwen3-32b": "Qwen/Qwen3-32B",
 }
+
+_SUFFIXES = ("-instruct", "-chat", "-base")
+
+
+def preset(name: str) -> DecoderConfig:
+  """The sizes of a published decoder.
+
+  Args:
+    name: a key of `PRESETS`, in any case; "-instruct", "-chat" and "-base"
+      variants have the sizes of their family.
+
+  Raises:
+    ValueError: the name is unknown.
+  """
+  key = name.lower()
+  for suffix in _SUFFIXES:
+    key = key.removesuffix(suffix)
+  if key not in PRESETS:
+    raise ValueError(f"no preset {name!r}: choose one of {', '.join(PRESETS)}")
+  return PRESETS[key]
