@@ -1,13 +1,8 @@
 """From logits to a law, from a law to a draw, and the random streams.
 
-A filter is one cutoff on the scaled logit of a row, so nothing sorts the
-vocabulary: the cutoff is bisected over the bits of the float, where order is
-the order of integers. Order of the filters is that of transformers:
-temperature, top-k, top-p on what top-k left, min-p. Ties at a cutoff are kept.
-
-A draw is the inverse of the distribution function at one uniform number. The
-uniform has 23 bits, so a token rarer than about 1e-7 is drawn with that
-granularity.
+Temperature comes first, then the filters of `filters.py`. A draw is the inverse
+of the distribution function at one uniform number. The uniform has 23 bits, so
+a token rarer than about 1e-7 is drawn with that granularity.
 """
 
 import enum
@@ -18,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from specjax import filters
 from specjax.types import Law, Sampling, Streams
 
-FILTERS = ("temperature", "top_k", "top_p", "min_p")
-_INF_BITS = 0x7F800000
+_BLOCK = 128
 
 
 class Purpose(enum.IntEnum):
@@ -89,7 +84,7 @@ def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:
   top = logits.max(-1, keepdims=True)
   logits = jnp.where((top == -jnp.inf) & (token == 0), 0.0, logits)
   top = jnp.where(top == -jnp.inf, 0.0, top)
-  argmax = jnp.argmax(logits, -1).astype(jnp.int32)  # lowest id wins a tie
+  argmax = lowest_argmax(logits)
   one_hot = jnp.where(token == argmax[..., None], 0.0, -jnp.inf)
   if "temperature" not in sampling.uses:
     zero = jnp.zeros(argmax.shape, jnp.float32)
@@ -98,55 +93,11 @@ def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:
   t = jnp.maximum(sampling.temperature, jnp.finfo(jnp.float32).tiny)
   scaled = (logits - top) / t[:, None, None]  # at most 0, and 0 at the argmax
   scaled = jnp.where(greedy[:, None, None], one_hot, scaled)
-  cutoff = _cutoff(scaled, sampling)
+  cutoff = filters.cutoffs(scaled, sampling)
   cutoff = jnp.where(greedy[:, None], 0.0, cutoff)
   kept = scaled >= cutoff[..., None]
   log_norm = jnp.log(jnp.where(kept, jnp.exp(scaled), 0.0).sum(-1))
   return Law(scaled, cutoff, log_norm)
-
-
-def _cutoff(
-  scaled: Float[Array, "B U V"], sampling: Sampling
-) -> Float[Array, "B U"]:
-  """Least scaled logit kept; a row's largest scaled logit is 0."""
-  uses, vocab = sampling.uses, scaled.shape[-1]
-  cutoff = jnp.full(scaled.shape[:2], -jnp.inf)
-  if "top_k" in uses:
-    k = jnp.where(sampling.top_k > 0, sampling.top_k, vocab)
-    k = jnp.minimum(k, vocab)[:, None]
-    kth = _bisect(scaled, lambda kept: kept.sum(-1) >= k)
-    cutoff = jnp.where(k < vocab, kth, cutoff)
-  if "top_p" in uses:
-    weight = jnp.exp(scaled)
-    weight = jnp.where(scaled >= cutoff[..., None], weight, 0.0)
-    need = sampling.top_p[:, None] * weight.sum(-1)
-    nucleus = _bisect(
-      scaled, lambda kept: jnp.where(kept, weight, 0.0).sum(-1) >= need
-    )
-    on = sampling.top_p[:, None] < 1.0
-    cutoff = jnp.where(on, jnp.maximum(cutoff, nucleus), cutoff)
-  if "min_p" in uses:
-    cutoff = jnp.maximum(cutoff, jnp.log(sampling.min_p)[:, None])
-  return cutoff
-
-
-def _bisect(scaled, enough) -> Float[Array, "B U"]:
-  """Largest cutoff c such that `enough(scaled >= c)`, to the bit.
-
-  For x <= 0 the bits of -x are an integer that grows as x falls.
-  """
-  depth = jax.lax.bitcast_convert_type(jnp.abs(scaled), jnp.int32)
-
-  def halve(_, bounds):
-    low, high = bounds  # enough at high, not below low
-    mid = low + (high - low) // 2
-    holds = enough(depth <= mid[..., None])
-    return jnp.where(holds, low, mid + 1), jnp.where(holds, mid, high)
-
-  low = jnp.zeros(scaled.shape[:2], jnp.int32)
-  high = jnp.full(scaled.shape[:2], _INF_BITS, jnp.int32)
-  _, high = jax.lax.fori_loop(0, 31, halve, (low, high))
-  return -jax.lax.bitcast_convert_type(high, jnp.float32)
 
 
 def log_prob(
@@ -179,20 +130,56 @@ def dense(law: Law, row: Int[Array, "B"] | None = None) -> Float[Array, "..."]:
   return jnp.where(kept, jnp.exp(scaled - norm[..., None]), 0.0)
 
 
+def lowest_argmax(x: Float[Array, "*k V"]) -> Int[Array, "*k"]:
+  """Index of the largest entry; the lowest id wins a tie.
+
+  Two plain reductions, which XLA vectorises where its argmax stays scalar.
+  """
+  return _first(x == x.max(-1, keepdims=True))
+
+
+def _first(mask: Bool[Array, "*k V"]) -> Int[Array, "*k"]:
+  """Lowest index that holds; the axis's size where none does."""
+  size = mask.shape[-1]
+  index = jax.lax.broadcasted_iota(jnp.int32, mask.shape, mask.ndim - 1)
+  return jnp.where(mask, index, size).min(-1)
+
+
+def _last(mask: Bool[Array, "*k V"]) -> Int[Array, "*k"]:
+  """Highest index that holds; 0 where none does."""
+  index = jax.lax.broadcasted_iota(jnp.int32, mask.shape, mask.ndim - 1)
+  return jnp.where(mask, index, 0).max(-1)
+
+
 def inverse_cdf(
   weights: Float[Array, "*k V"], uniform: Float[Array, "*k"]
 ) -> Int[Array, "*k"]:
   """First token at which the weights' running sum passes uniform * total.
 
-  A token of weight 0 is never returned, whatever the sums round to, as long as
-  one weight is positive.
+  Running sums of blocks find the block, one inside it finds the token. A token
+  of weight 0 is never returned, whatever the sums round to, as long as one
+  weight is positive.
   """
-  running = jnp.cumsum(weights, -1)
+  vocab = weights.shape[-1]
+  extra = [(0, 0)] * (weights.ndim - 1) + [(0, -vocab % _BLOCK)]
+  blocks = jnp.pad(weights, extra)
+  blocks = blocks.reshape(*weights.shape[:-1], -1, _BLOCK)
+  sums = blocks.sum(-1)
+  running = jnp.cumsum(sums, -1)
+  aim = uniform * running[..., -1]
+  block = _passing(running, sums, aim)[..., None]
+  before = jnp.take_along_axis(running - sums, block, -1)[..., 0]
+  inside = jnp.take_along_axis(blocks, block[..., None], -2)[..., 0, :]
+  token = _passing(jnp.cumsum(inside, -1), inside, aim - before)
+  return block[..., 0] * _BLOCK + token
+
+
+def _passing(running, weights, aim) -> Int[Array, "*k"]:
+  """First positive entry whose running sum passes `aim`, else the last."""
   positive = weights > 0.0
-  passed = (running > (uniform * running[..., -1])[..., None]) & positive
-  first = jnp.argmax(passed, -1)
-  last = weights.shape[-1] - 1 - jnp.argmax(positive[..., ::-1], -1)
-  return jnp.where(passed.any(-1), first, last).astype(jnp.int32)
+  passed = positive & (running > aim[..., None])
+  first, last = _first(passed), _last(positive)
+  return jnp.where(first < weights.shape[-1], first, last)
 
 
 def draw(law: Law, uniform: Float[Array, "B U"]) -> Int[Array, "B U"]:

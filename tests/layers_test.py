@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 LAYERS = (
   ("types", "sharding"),
-  ("sampling", "trees"),
+  ("filters", "sampling", "trees"),
   ("constraints", "metrics"),
   ("theory",),
   ("acceptance",),
