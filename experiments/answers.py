@@ -83,32 +83,28 @@ class Conversations:
     return "\n".join(message["content"] for message in said)
 
 
-def compare(
-  output: api.Output, plain: api.Output, place: int
-) -> dict[str, Any]:
-  """Plain decoding of one answer beside it."""
-  stats, timings = plain.row_stats[place], plain.row_timings[place]
-  beside = figures(stats, timings)
+def compare(output: api.Output, plain: api.Output) -> dict[str, Any]:
+  """Plain decoding of one answer, to stand beside it."""
+  beside = figures(plain.row_stats[0], plain.row_timings[0])
   names = ("new_tokens", "rounds", "compile_s", "prefill_s", "decode_s")
   return {
     **{name: beside[name] for name in (*names, "tokens_per_s")},
-    "identical": output.tokens[place] == plain.tokens[place],
+    "identical": output.tokens == plain.tokens,
   }
 
 
-def record(output: api.Output, place: int) -> dict[str, Any]:
-  """The figures of one answer, by the names that the project uses."""
-  stats, timings = output.row_stats[place], output.row_timings[place]
+def record(output: api.Output) -> dict[str, Any]:
+  """One answer and its figures, by the names that the project uses."""
   fields = {
-    "text": output.texts[place],
-    "token_ids": list(output.tokens[place]),
-    "finish_reason": output.finish_reasons[place],
-    **figures(stats, timings),
+    "text": output.texts[0],
+    "token_ids": list(output.tokens[0]),
+    "finish_reason": output.finish_reasons[0],
+    **figures(output.row_stats[0], output.row_timings[0]),
     "rule": output.rule,
     "lossless": output.lossless,
   }
   if output.logprobs is not None:
-    fields["logprobs"] = list(output.logprobs[place])
+    fields["logprobs"] = list(output.logprobs[0])
   return fields
 
 

@@ -50,7 +50,7 @@ def run(
   }
   for wave in talk.waves():
     if as_json:
-      shown = _Records(questions, wave, labels)
+      shown = _Records(questions, wave, labels, wait=compare)
     else:
       shown = _Texts(questions, wave, plan, streamed=max_batch == 1)
     interrupted = False
@@ -75,34 +75,51 @@ def run(
 class _Records:
   """One JSON object a result, in the order of the prompts.
 
-  A comparison is known only at the end, so then records wait for it.
+  A comparison is known only at the end, so then all records wait for it.
   """
 
   def __init__(
-    self, questions: Sequence[Question], wave: Wave, labels: dict[str, Any]
+    self,
+    questions: Sequence[Question],
+    wave: Wave,
+    labels: dict[str, Any],
+    wait: bool,
   ):
     self._questions, self._wave, self._labels = questions, wave, labels
+    self._wait = wait
+    self._done: set[int] = set()
     self._written = 0
 
   def event(self, event: api.Event) -> None:
-    del event
+    if event.finish_reason is None:
+      return
+    self._done.add(event.index)
+    while not self._wait and self._written in self._done:
+      self._write(compared=False)
 
   def finish(self, compared: bool) -> None:
-    plain = self._wave.plain.output if compared else None
-    output = self._wave.stream.output
-    for place, index in enumerate(self._wave.asked):
-      question = self._questions[index]
-      fields = {
-        **question.labels,
-        "index": index,
-        "turn": self._wave.turn,
-        "prompt": question.turns[self._wave.turn],
-        **answers.record(output, place),
-        **self._labels,
-      }
-      if plain is not None:
-        fields["plain"] = answers.compare(output, plain, place)
-      print(json.dumps(fields, ensure_ascii=False), flush=True)
+    """Writes what is left, rows that an interrupt cut short included."""
+    while self._written < len(self._wave.asked):
+      self._write(compared)
+
+  def _write(self, compared: bool) -> None:
+    place, turn = self._written, self._wave.turn
+    question = self._questions[self._wave.asked[place]]
+    output = self._wave.stream.select([place])
+    fields = {
+      **question.labels,
+      "index": self._wave.asked[place],
+      "turn": turn,
+      "prompt": question.turns[turn],
+      **answers.record(output),
+      **self._labels,
+    }
+    if compared:
+      fields["plain"] = answers.compare(
+        output, self._wave.plain.select([place])
+      )
+    print(json.dumps(fields, ensure_ascii=False), flush=True)
+    self._written += 1
 
 
 class _Texts:
@@ -129,7 +146,8 @@ class _Texts:
         self._screen.line()
     elif event.finish_reason is not None:
       self._head(event.index)
-      self._screen.line(self._wave.stream.output.texts[event.index])
+      output = self._wave.stream.select([event.index])
+      self._screen.line(output.texts[0])
 
   def finish(self, compared: bool) -> None:
     output = self._wave.stream.output

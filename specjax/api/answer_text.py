@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
-from specjax.text import StreamDecoder, Tokenizer, cut_at_stop
+from specjax.text import StreamDecoder, Tokenizer, cut_at_stop, safe_length
 
 Pieces = tuple[tuple[str, bool], ...]
 
@@ -27,7 +27,8 @@ class AnswerText:
     for (start, end), flag in zip(burst.spans, accepted, strict=True):
       self._held.extend((char, flag) for char in burst.text[start:end])
     if finish_reason is None:
-      size = len(self._held) - self._doubtful()
+      held = self._text().encode("utf-8")
+      size = len(held[: safe_length(held, self._stop)].decode("utf-8"))
     else:
       self._held.extend((char, False) for char in self._decoder.finish())
       text = _cut(self._text(), self._stop, finish_reason)
@@ -40,15 +41,6 @@ class AnswerText:
 
   def _text(self) -> str:
     return "".join(char for char, _ in self._held)
-
-  def _doubtful(self) -> int:
-    """Characters at the end that may begin a stop string."""
-    text = self._text()
-    longest = max((len(stop) - 1 for stop in self._stop), default=0)
-    for size in range(min(longest, len(text)), 0, -1):
-      if any(stop.startswith(text[-size:]) for stop in self._stop):
-        return size
-    return 0
 
 
 def answer(

@@ -189,7 +189,12 @@ class Stream:
   @property
   def output(self) -> Output:
     """Results so far."""
-    rows, tokenizer = self._lanes.rows, self._target.tokenizer
+    return self.select(range(len(self._lanes.rows)))
+
+  def select(self, indices: Sequence[int]) -> Output:
+    """Results so far of some prompts; `timings` are still the whole call's."""
+    rows = [self._lanes.rows[i] for i in indices]
+    tokenizer = self._target.tokenizer
     return Output(
       texts=tuple(
         answer(tokenizer, row.tokens, self._stop, row.finish_reason)

@@ -1,0 +1,254 @@
+"""The first command: what it prints, and what it refuses."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from experiments import generate
+from specjax import decoding
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIELDS = """prompt text token_ids finish_reason new_tokens rounds drafted
+accepted accept_lengths mean_acceptance_length draft_acceptance_rate
+acceptance_per_position compile_s prefill_s decode_s tokens_per_s model drafter
+rule lossless seed num_speculative_tokens""".split()
+
+
+def _json(run, model, *argv):
+  got = run(generate.main, f"--model={model}", "--json", *argv)
+  assert got.status == 0, got.err
+  return got.records
+
+
+def test_lookup_and_plain_decoding_give_the_same_tokens(run, tiny):
+  common = ("--prompt=abcabcabc", "--max_new_tokens=40", "--temperature=0.7")
+  (plain,) = _json(run, tiny, *common, "--drafter=none")
+  (lookup,) = _json(run, tiny, *common, "--drafter=ngram")
+  assert set(FIELDS) <= set(plain)
+  assert lookup["token_ids"] == plain["token_ids"]
+  assert (plain["rule"], plain["lossless"]) == ("exact_match", True)
+  assert plain["new_tokens"] == plain["rounds"] == len(plain["token_ids"])
+  assert plain["drafted"] == 0 and plain["draft_acceptance_rate"] is None
+  assert sum(lookup["accept_lengths"]) == lookup["new_tokens"]
+  assert lookup["num_speculative_tokens"] == 7
+
+
+def test_a_batch_gives_each_prompt_its_solo_output(run, tiny, tmp_path):
+  file = tmp_path / "prompts.jsonl"
+  texts = ["abab", "Hello there", "x", "12 12 12"]
+  file.write_text("\n".join(json.dumps({"prompt": t}) for t in texts))
+  common = (f"--prompt_file={file}", "--temperature=1", "--drafter=ngram")
+  common += ("--max_new_tokens=16", "--seed=5")
+  solo = _json(run, tiny, *common)
+  batch = _json(run, tiny, *common, "--batch=3", "--logprobs", "--compare")
+  assert [r["prompt"] for r in solo] == [r["prompt"] for r in batch] == texts
+  assert [r["token_ids"] for r in solo] == [r["token_ids"] for r in batch]
+  for record in batch:
+    assert record["plain"]["identical"]
+    assert len(record["logprobs"]) == record["new_tokens"]
+  assert "plain" not in solo[0]
+
+
+def test_turns_of_a_conversation_follow_one_another(run, tiny, tmp_path):
+  file = tmp_path / "question.jsonl"
+  lines = [
+    {"question_id": 81, "category": "writing", "turns": ["ab", "cd"]},
+    {"question_id": 82, "category": "math", "turns": ["xy"]},
+  ]
+  file.write_text("\n".join(map(json.dumps, lines)))
+  got = _json(run, tiny, f"--prompt_file={file}", "--max_new_tokens=6")
+  assert [(r["question_id"], r["turn"], r["prompt"]) for r in got] == [
+    (81, 0, "ab"),
+    (82, 0, "xy"),
+    (81, 1, "cd"),
+  ]
+  said = f"ab\n{got[0]['text']}\ncd"
+  (direct,) = _json(run, tiny, f"--prompt={said}", "--max_new_tokens=6")
+  assert direct["token_ids"] == got[2]["token_ids"]
+
+
+def test_people_get_text_and_a_table_beside_plain_decoding(run, tiny):
+  got = run(
+    generate.main,
+    f"--model={tiny}",
+    "--prompt=abcabc",
+    "--drafter=ngram",
+    "--max_new_tokens=20",
+  )
+  assert got.status == 0
+  (record,) = _json(run, tiny, "--prompt=abcabc", "--max_new_tokens=20")
+  assert got.out.startswith(record["text"])
+  assert "tokens per target pass" in got.out and "plain" in got.out
+  assert "identical to plain decoding's: yes" in got.out
+  assert "lossless" in got.out and "\x1b" not in got.out
+  assert got.err.splitlines()[0].startswith("loading")
+
+
+def test_a_lossy_rule_says_so(run, tiny):
+  common = ("--prompt=ab", "--drafter=model", "--draft_layers=1")
+  common += ("--rule=lossy_lenience", "--lenience=0.5", "--max_new_tokens=8")
+  got = run(generate.main, f"--model={tiny}", *common)
+  assert "LOSSY" in got.out
+  (record,) = _json(run, tiny, *common, "--temperature=1")
+  assert (record["rule"], record["lossless"]) == ("lossy_lenience", False)
+
+
+def test_vllm_s_configuration_stands_for_a_drafter(run, tiny):
+  config = '{"method": "ngram", "num_speculative_tokens": 3}'
+  (record,) = _json(
+    run, tiny, "--prompt=abab", f"--speculative_config={config}",
+    "--max_new_tokens=8",
+  )  # fmt: skip
+  assert (record["drafter"], record["num_speculative_tokens"]) == ("ngram", 3)
+
+
+BAD = [
+  (["--prompt="], "the prompt is empty"),
+  ([], "give --prompt"),
+  (["--prompt=a", "--prompt= "], "prompt 2 is empty"),
+  (["--num_speculative_tokens=0", "--drafter=ngram"], "use --drafter=none"),
+  (["--temperature=-1"], "temperature must be 0 or more"),
+  (["--top_p=0"], "top_p must be in"),
+  (["--top_p=1.1"], "top_p must be in"),
+  (["--drafter=ngramm"], "did you mean 'ngram'"),
+  (["--drafter=specjax.sampling:draw"], "is no drafter"),
+  (["--drafter=model"], "needs either a draft model"),
+  (["--model=nope"], "unknown model 'nope'"),
+  (["--rule=nope"], "unknown rule 'nope'"),
+  (["--lenience=0.5"], "goes with --rule=lossy_lenience"),
+  (['--speculative_config={"method": "medusa"}'], "method 'medusa' needs"),
+  (
+    ['--speculative_config={"method": "ngram"}', "--drafter=ngram"],
+    "in place of --drafter",
+  ),
+  (["--stop="], "must not be empty"),
+  (["--batch=0"], "batch must be at least 1"),
+  (["--max_new_tokens=0"], "max_new_tokens must be at least 1"),
+  (["--prompt_file=/nowhere.jsonl"], "cannot read /nowhere.jsonl"),
+  (["--nosuchflag"], "Unknown command line flag"),
+  (["--max_new_tokens=many"], "invalid literal"),
+  (["text"], "unexpected argument 'text'"),
+]
+
+
+def _refused(got, fault):
+  assert got.status in (1, 2)
+  assert got.out == ""
+  errors = got.err.splitlines()
+  errors = [e for e in errors if not e.startswith(("loading ", "compiling"))]
+  (line,) = errors
+  assert line.startswith("error: ") and fault in line
+
+
+@pytest.mark.parametrize("argv, fault", BAD, ids=lambda x: str(x)[:40])
+def test_bad_input_is_one_line_before_a_model_is_loaded(run, argv, fault):
+  prompt = [] if any(a.startswith("--prompt") for a in argv) else ["--prompt=a"]
+  prompt = prompt if argv else []
+  got = run(generate.main, *prompt, *argv)
+  _refused(got, fault)
+  assert "loading" not in got.err
+
+
+@pytest.mark.parametrize(
+  "argv, fault",
+  [
+    (["--prompt=" + "a" * 96], "has 96 tokens"),
+    (["--prompt=a", "--drafter=ngram", "--num_speculative_tokens=96"], "lower"),
+    (["--prompt=a", "--drafter=model", "--draft_layers=3"], "3 layers"),
+    (["--prompt=a", "--chat"], "no chat template"),
+  ],
+)
+def test_what_the_model_cannot_do_is_one_line(run, tiny, argv, fault):
+  _refused(run(generate.main, f"--model={tiny}", *argv), fault)
+
+
+@pytest.mark.parametrize(
+  "line, fault",
+  [
+    ("{", "line 3: no JSON"),
+    ('{"text": "a"}', "line 3: needs"),
+    ('["a"]', "line 3: needs"),
+    ('{"turns": []}', "line 3: needs"),
+    ('{"prompt": 3}', "line 3: needs"),
+    ('{"prompt": ""}', "prompt 2 is empty"),
+  ],
+)
+def test_a_bad_line_of_a_file_is_named(run, tmp_path, line, fault):
+  file = tmp_path / "p.jsonl"
+  file.write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
+  _refused(run(generate.main, f"--prompt_file={file}"), fault)
+
+
+def test_a_truncated_file_is_one_line(run, tmp_path):
+  file = tmp_path / "model.gguf"
+  file.write_bytes(b"GGUF\x03\x00\x00\x00" + b"\x00" * 9)
+  _refused(run(generate.main, "--prompt=a", f"--model={file}"), "model.gguf")
+
+
+def test_debug_shows_where_an_error_came_from(run):
+  with pytest.raises(ValueError, match="unknown model"):
+    run(generate.main, "--prompt=a", "--model=nope", "--debug")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_interrupt_shows_what_there_is(run, tiny, monkeypatch, as_json):
+  calls, original = [], decoding.decode
+
+  def decode(*args):
+    calls.append(args)
+    if len(calls) == 7:  # the first call compiles
+      raise KeyboardInterrupt
+    return original(*args)
+
+  monkeypatch.setattr(decoding, "decode", decode)
+  got = run(
+    generate.main, f"--model={tiny}", "--prompt=abc", f"--json={as_json}"
+  )
+  assert got.status == 130
+  assert got.err.splitlines()[-1] == "interrupted"
+  if as_json:
+    (record,) = got.records
+    assert (record["new_tokens"], record["finish_reason"]) == (5, None)
+  else:
+    assert "new tokens" in got.out and "Traceback" not in got.err
+
+
+def test_control_c_ends_a_stream(tiny):
+  command = [sys.executable, "-m", "experiments.generate", f"--model={tiny}"]
+  command += ["--prompt=abc", "--max_new_tokens=90", "--temperature=2"]
+  command += ["--prompt=def"] * 300
+  with subprocess.Popen(
+    command,
+    cwd=ROOT,
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    env={**os.environ, "PYTHONUNBUFFERED": "1"},
+  ) as process:
+    first = process.stdout.read(30)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+  assert process.returncode == 130
+  assert err.decode().splitlines()[-1] == "interrupted"
+  assert b"Traceback" not in err
+  assert b"tokens per target pass" in first + out
+
+
+def test_help_needs_no_model_and_is_quick():
+  before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+  done = subprocess.run(
+    [sys.executable, "-m", "experiments.generate", "--help"],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+  for flag in ("--prompt", "--drafter", "--top_p", "--[no]json", "--model"):
+    assert flag in done.stdout
+  assert seconds < 1.0
