@@ -187,15 +187,25 @@ def judge(
   # slot 0's K/V be written before its layer's attention has read, and copy the
   # whole cache to make that safe. Hence a branch that never runs.
   if len(branches) == 1:
-    shapes = jax.eval_shape(branches[0])
-    branches.append(lambda: _zeros(shapes))
+    branches.append(functools.partial(_zeros, branches[0]))
     index = jnp.where(rows.active.any(), 0, 1)
   judged = jax.lax.switch(index, branches)
   return judged, jnp.asarray(widths, jnp.int32)[index]
 
 
-def _zeros(shapes):
-  return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+def _zeros(branch) -> Judged:
+  """Zeros in the form of what a branch returns, without running it."""
+  forms = []
+
+  def leaves():
+    arrays, form = jax.tree.flatten(branch())
+    forms.append(form)
+    return arrays  # typed fields take arrays only, no shapes
+
+  shapes = jax.eval_shape(leaves)
+  return jax.tree.unflatten(
+    forms[0], [jnp.zeros(x.shape, x.dtype) for x in shapes]
+  )
 
 
 def _judge_at(
