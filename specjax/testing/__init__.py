@@ -1,1 +1,68 @@
 """Shipped aids for tests: models of known law, oracles, the battery."""
+
+from specjax.testing.battery import (
+  CHECKS,
+  CheckResult,
+  check_case,
+  run_battery,
+  run_check,
+)
+from specjax.testing.cases import (
+  SETTINGS,
+  Case,
+  NotApplicable,
+  model_case,
+  ngram_case,
+)
+from specjax.testing.chisquare import assert_conditional_law, assert_law
+from specjax.testing.drivers import Recital
+from specjax.testing.nets import perturb, random_net, tiny_net
+from specjax.testing.oracle import (
+  Setting,
+  conditional_laws,
+  expected_acceptance,
+  greedy_walk,
+  joint_law,
+  law_of,
+)
+from specjax.testing.tables import (
+  TableModel,
+  blur,
+  cyclic_table,
+  edge_tables,
+  mixed_table,
+  random_table,
+  tied_table,
+)
+
+__all__ = [
+  "CHECKS",
+  "SETTINGS",
+  "Case",
+  "CheckResult",
+  "NotApplicable",
+  "Recital",
+  "Setting",
+  "TableModel",
+  "assert_conditional_law",
+  "assert_law",
+  "blur",
+  "check_case",
+  "conditional_laws",
+  "cyclic_table",
+  "edge_tables",
+  "expected_acceptance",
+  "greedy_walk",
+  "joint_law",
+  "law_of",
+  "mixed_table",
+  "model_case",
+  "ngram_case",
+  "perturb",
+  "random_net",
+  "random_table",
+  "run_battery",
+  "run_check",
+  "tied_table",
+  "tiny_net",
+]
