@@ -109,10 +109,9 @@ def _over_cache(block):
       begin = jnp.minimum(first, capacity - size)
       column = begin + jnp.arange(size)[None, None, None]
       visible = (column >= first) & (column < length[:, None, None, None])
-      part = [
-        lax.dynamic_slice_in_dim(x, begin, size, axis=2) for x in (keys, values)
-      ]
-      return _add(state, rows, *part, visible)
+      key_part = lax.dynamic_slice_in_dim(keys, begin, size, axis=2)
+      value_part = lax.dynamic_slice_in_dim(values, begin, size, axis=2)
+      return _add(state, rows, key_part, value_part, visible)
 
     used = jnp.minimum(jnp.max(length), capacity)
     return lax.fori_loop(0, (used + size - 1) // size, step, state)

@@ -110,7 +110,8 @@ class Transformer:
       )
     module = Decoder(self.config)
     inputs = (slots, cache, scratch, readout, taps)
-    return module.apply({"params": params}, *inputs)
+    out: Any = module.apply({"params": params}, *inputs)
+    return out
 
   def _init(self, key):
     one = jnp.zeros((1, 1), jnp.int32)
@@ -169,7 +170,9 @@ def logical_axes(config: DecoderConfig) -> PyTree:
     "post_norm": norm,
     "mlp": mlp,
   }
-  axes = {f"layers_{i}": layer for i in range(config.num_layers)}
+  axes: dict[str, Any] = {
+    f"layers_{i}": layer for i in range(config.num_layers)
+  }
   axes |= {"embed": {"embedding": ("vocab", "embed")}, "norm": norm}
   if not config.tie_embeddings:
     axes["head"] = kernel("vocab", "embed")

@@ -65,10 +65,11 @@ class Attention(nn.Module):
       query = RMSNorm(c.rms_norm_eps, name="q_norm")(query)
       key = RMSNorm(c.rms_norm_eps, name="k_norm")(key)
     query, key = rotate(query, *rotation), rotate(key, *rotation)
-    fresh = own = (key, value)
+    own = fresh = (key, value)
     if scratch is not None:
-      fresh = tuple(
-        jnp.concatenate(pair, axis=2) for pair in zip(scratch, own, strict=True)
+      fresh = (
+        jnp.concatenate([scratch[0], key], axis=2),
+        jnp.concatenate([scratch[1], value], axis=2),
       )
     out = attention.attend(query, cached, length, fresh, mask)
     out = out.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1)
