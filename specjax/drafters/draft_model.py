@@ -94,10 +94,16 @@ class DraftModel:
     cache = self.model.init_cache(batch, capacity)
     zero = jnp.zeros((batch, self._columns), jnp.int32)
     wide = Slots(zero, zero, passes.causal(zero))
-    shapes = jax.eval_shape(self._feed, params.draft, wide, cache).fresh
+
+    def feed():
+      return self._feed(params.draft, wide, cache).fresh.kv
+
+    shapes = jax.eval_shape(feed)  # no typed field may hold a shape
     return DraftState(
       cache=cache,
-      scratch=jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes),
+      scratch=Fresh(
+        jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+      ),
       ready=zero[:, 0],
       steps=zero[:, 0],
     )

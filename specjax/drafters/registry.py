@@ -12,12 +12,26 @@ from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
 from specjax.drafters.settings import DrafterSettings
+from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer, first_layers
 from specjax.models.resized import Resized
 from specjax.text import compare_vocabularies
 from specjax.types import Drafter
 
 DRAFTERS = {"none": NoDraft, "model": DraftModel, "ngram": NGram}
+# Stands for a draft while settings are checked and nothing is loaded.
+_ANY_MODEL = Transformer(
+  DecoderConfig(
+    vocab_size=2,
+    hidden_size=2,
+    intermediate_size=2,
+    num_layers=1,
+    num_heads=1,
+    num_kv_heads=1,
+    head_dim=2,
+    max_positions=2,
+  )
+)
 
 
 def check(name: str, settings: DrafterSettings) -> None:
@@ -51,7 +65,7 @@ def check(name: str, settings: DrafterSettings) -> None:
     )
   if "draft_model" in given:
     checkpoints.resolve(given["draft_model"])
-  _build(name, kind, {**given, "model": None})
+  _build(name, kind, {**given, "model": _ANY_MODEL})
 
 
 def resolve(
@@ -113,7 +127,7 @@ def _build(name: str, kind: type, given: dict[str, Any]) -> Drafter:
   taken = {
     key: value
     for key, value in given.items()
-    if key in fields and (value is not None or key == "model")
+    if key in fields and value is not None
   }
   for key, field in fields.items():
     plain = field.kind in (field.POSITIONAL_OR_KEYWORD, field.KEYWORD_ONLY)

@@ -20,6 +20,10 @@ acceptance_per_position compile_s prefill_s decode_s tokens_per_s model drafter
 rule lossless seed num_speculative_tokens""".split()
 
 
+# Sizes and filters that all tests share, so that they share programs too.
+ALIKE = ("--temperature=1", "--max_new_tokens=16")
+
+
 def _json(run, model, *argv):
   got = run(generate.main, f"--model={model}", "--json", *argv)
   assert got.status == 0, got.err
@@ -27,12 +31,13 @@ def _json(run, model, *argv):
 
 
 def test_lookup_and_plain_decoding_give_the_same_tokens(run, tiny):
-  common = ("--prompt=abcabcabc", "--max_new_tokens=40", "--temperature=0.7")
+  common = ("--prompt=abcabcabc", *ALIKE)
   (plain,) = _json(run, tiny, *common, "--drafter=none")
-  (lookup,) = _json(run, tiny, *common, "--drafter=ngram")
+  (lookup,) = _json(run, tiny, *common, "--drafter=ngram", "--compare")
   assert set(FIELDS) <= set(plain)
   assert lookup["token_ids"] == plain["token_ids"]
   assert (plain["rule"], plain["lossless"]) == ("exact_match", True)
+  assert lookup["plain"]["identical"] and "plain" not in plain
   assert plain["new_tokens"] == plain["rounds"] == len(plain["token_ids"])
   assert plain["drafted"] == 0 and plain["draft_acceptance_rate"] is None
   assert sum(lookup["accept_lengths"]) == lookup["new_tokens"]
@@ -43,16 +48,14 @@ def test_a_batch_gives_each_prompt_its_solo_output(run, tiny, tmp_path):
   file = tmp_path / "prompts.jsonl"
   texts = ["abab", "Hello there", "x", "12 12 12"]
   file.write_text("\n".join(json.dumps({"prompt": t}) for t in texts))
-  common = (f"--prompt_file={file}", "--temperature=1", "--drafter=ngram")
-  common += ("--max_new_tokens=16", "--seed=5")
+  common = (f"--prompt_file={file}", *ALIKE, "--drafter=ngram", "--logprobs")
+  common += ("--seed=5",)
   solo = _json(run, tiny, *common)
-  batch = _json(run, tiny, *common, "--batch=3", "--logprobs", "--compare")
+  batch = _json(run, tiny, *common, "--batch=3")
   assert [r["prompt"] for r in solo] == [r["prompt"] for r in batch] == texts
   assert [r["token_ids"] for r in solo] == [r["token_ids"] for r in batch]
   for record in batch:
-    assert record["plain"]["identical"]
     assert len(record["logprobs"]) == record["new_tokens"]
-  assert "plain" not in solo[0]
 
 
 def test_turns_of_a_conversation_follow_one_another(run, tiny, tmp_path):
@@ -79,10 +82,10 @@ def test_people_get_text_and_a_table_beside_plain_decoding(run, tiny):
     f"--model={tiny}",
     "--prompt=abcabc",
     "--drafter=ngram",
-    "--max_new_tokens=20",
+    *ALIKE,
   )
   assert got.status == 0
-  (record,) = _json(run, tiny, "--prompt=abcabc", "--max_new_tokens=20")
+  (record,) = _json(run, tiny, "--prompt=abcabc", *ALIKE)
   assert got.out.startswith(record["text"])
   assert "tokens per target pass" in got.out and "plain" in got.out
   assert "identical to plain decoding's: yes" in got.out
@@ -92,10 +95,10 @@ def test_people_get_text_and_a_table_beside_plain_decoding(run, tiny):
 
 def test_a_lossy_rule_says_so(run, tiny):
   common = ("--prompt=ab", "--drafter=model", "--draft_layers=1")
-  common += ("--rule=lossy_lenience", "--lenience=0.5", "--max_new_tokens=8")
-  got = run(generate.main, f"--model={tiny}", *common)
+  common += ("--rule=lossy_lenience", "--lenience=0.5", *ALIKE)
+  got = run(generate.main, f"--model={tiny}", *common, "--nocompare")
   assert "LOSSY" in got.out
-  (record,) = _json(run, tiny, *common, "--temperature=1")
+  (record,) = _json(run, tiny, *common)
   assert (record["rule"], record["lossless"]) == ("lossy_lenience", False)
 
 
@@ -103,7 +106,7 @@ def test_vllm_s_configuration_stands_for_a_drafter(run, tiny):
   config = '{"method": "ngram", "num_speculative_tokens": 3}'
   (record,) = _json(
     run, tiny, "--prompt=abab", f"--speculative_config={config}",
-    "--max_new_tokens=8",
+    *ALIKE,
   )  # fmt: skip
   assert (record["drafter"], record["num_speculative_tokens"]) == ("ngram", 3)
 
@@ -207,9 +210,8 @@ def test_an_interrupt_shows_what_there_is(run, tiny, monkeypatch, as_json):
     return original(*args)
 
   monkeypatch.setattr(decoding, "decode", decode)
-  got = run(
-    generate.main, f"--model={tiny}", "--prompt=abc", f"--json={as_json}"
-  )
+  argv = ("--prompt=abc", *ALIKE, f"--json={as_json}")
+  got = run(generate.main, f"--model={tiny}", *argv)
   assert got.status == 130
   assert got.err.splitlines()[-1] == "interrupted"
   if as_json:
