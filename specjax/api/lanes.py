@@ -151,7 +151,7 @@ class Lanes:
     self._spend(
       Timings(decode_s=seconds), [i for i in self._lanes if i is not None]
     )
-    progress = self._collect()
+    progress = self._collect(self._state)
     self._refill()
     return progress
 
@@ -178,14 +178,14 @@ class Lanes:
   def _compile(self, state: Rows, decode: bool = True) -> Rows:
     """Compiles by running nothing: no row is active, so no round is run."""
     active = state.active
-    state = state.replace(active=jnp.zeros_like(active))
+    state = dataclasses.replace(state, active=jnp.zeros_like(active))
     state = decoding.prefill(
       self._engine, self._params, state, chunk=self._chunk
     )
     if decode:
       zero = jnp.zeros((), jnp.int32)
       state = decoding.decode(self._engine, self._params, state, zero, zero)
-    return jax.block_until_ready(state.replace(active=active))
+    return jax.block_until_ready(dataclasses.replace(state, active=active))
 
   def _prefill(self, state: Rows) -> tuple[Rows, float]:
     begin = time.perf_counter()
@@ -201,8 +201,7 @@ class Lanes:
       row = self.rows[index]
       row.timings = _add(row.timings, spent)
 
-  def _collect(self) -> list[Progress]:
-    state = self._state
+  def _collect(self, state: Rows) -> list[Progress]:
     seen: Any = jax.device_get(
       (state.tokens, state.history, state.rounds, state.finish, state.logprobs)
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from specjax import sampling, types
 from specjax.checkpoints.loaded import LoadedModel
+from specjax.text import Tokenizer
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, Any]]
 
@@ -93,16 +94,20 @@ def _encode(
 
 
 def _ids(target: LoadedModel, prompt: Prompt, chat: bool | None) -> list[int]:
-  if isinstance(prompt, str) and not prompt.strip():
-    raise ValueError("the prompt is empty")
-  items = None if isinstance(prompt, str) else list(prompt)
-  if items is not None and not any(isinstance(x, Mapping) for x in items):
-    return [int(i) for i in items]
-  tokenizer = target.tokenizer
-  if tokenizer is None:
+  if isinstance(prompt, str):
+    if not prompt.strip():
+      raise ValueError("the prompt is empty")
+    tokenizer = _tokenizer(target)
+    if chat or (chat is None and tokenizer.chat_template is not None):
+      return tokenizer.encode_chat([{"role": "user", "content": prompt}])
+    return tokenizer.encode(prompt)
+  messages = [item for item in prompt if isinstance(item, Mapping)]
+  if messages:
+    return _tokenizer(target).encode_chat(messages)
+  return [item for item in prompt if not isinstance(item, Mapping)]
+
+
+def _tokenizer(target: LoadedModel) -> Tokenizer:
+  if target.tokenizer is None:
     raise ValueError(f"{target.name} has no tokenizer: give token ids")
-  if items is not None:
-    return tokenizer.encode_chat(items)
-  if chat or (chat is None and tokenizer.chat_template is not None):
-    return tokenizer.encode_chat([{"role": "user", "content": prompt}])
-  return tokenizer.encode(prompt)
+  return target.tokenizer

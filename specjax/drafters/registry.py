@@ -63,8 +63,8 @@ def check(name: str, settings: DrafterSettings) -> None:
       f"drafter {name!r} needs either a draft model (--draft_model=NAME) or a"
       " number of the target's layers (--draft_layers=N)"
     )
-  if "draft_model" in given:
-    checkpoints.resolve(given["draft_model"])
+  if settings.draft_model is not None:
+    checkpoints.resolve(settings.draft_model)
   _build(name, kind, {**given, "model": _ANY_MODEL})
 
 
@@ -158,18 +158,8 @@ _PARTS = (
 
 
 def _load_draft(settings: DrafterSettings, target: LoadedModel) -> LoadedModel:
-  if settings.draft_layers is not None:
-    if not isinstance(target.model, Transformer):
-      raise ValueError(f"{target.name} has no layers to draft with")
-    model, params = first_layers(
-      target.model, target.params, settings.draft_layers
-    )
-    return dataclasses.replace(
-      target,
-      name=f"{target.name}[:{settings.draft_layers}]",
-      model=model,
-      params=params,
-    )
+  if settings.draft_model is None:
+    return _first_layers(settings.draft_layers or 0, target)
   draft = load_model(settings.draft_model, target.dtype)
   if target.tokenizer is not None and draft.tokenizer is not None:
     compare_vocabularies(target.tokenizer, draft.tokenizer)
@@ -177,3 +167,12 @@ def _load_draft(settings: DrafterSettings, target: LoadedModel) -> LoadedModel:
     model = Resized(draft.model, target.model.vocab_size)
     draft = dataclasses.replace(draft, model=model)
   return draft
+
+
+def _first_layers(number: int, target: LoadedModel) -> LoadedModel:
+  if not isinstance(target.model, Transformer):
+    raise ValueError(f"{target.name} has no layers to draft with")
+  model, params = first_layers(target.model, target.params, number)
+  return dataclasses.replace(
+    target, name=f"{target.name}[:{number}]", model=model, params=params
+  )

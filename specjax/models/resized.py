@@ -38,7 +38,7 @@ class Resized:
     known = jnp.minimum(slots.tokens, self.model.vocab_size - 1)
     run = self.model(
       params,
-      slots.replace(tokens=known),
+      dataclasses.replace(slots, tokens=known),
       cache,
       scratch=scratch,
       readout=readout,
@@ -48,4 +48,4 @@ class Resized:
     logits = jnp.pad(
       run.logits, ((0, 0), (0, 0), (0, missing)), constant_values=-jnp.inf
     )
-    return run.replace(logits=logits[..., : self.vocab_size])
+    return dataclasses.replace(run, logits=logits[..., : self.vocab_size])

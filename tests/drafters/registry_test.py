@@ -110,9 +110,8 @@ def test_resized_logits_are_the_draft_s_or_nothing(width):
   )
   assert (run.logits[..., shared:] == -jnp.inf).all()
   kept = commit(cache, run.fresh, jnp.arange(3)[None], jnp.asarray([3]))
-  beyond = Slots(jnp.full((1, 1), 19), jnp.full((1, 1), 3), passes.causal(
-    jnp.zeros((1, 1))
-  ))  # fmt: skip
+  one = jnp.full((1, 1), 3)
+  beyond = Slots(jnp.full((1, 1), 19), one, passes.causal(one))
   assert not jnp.isnan(model(TARGET.params, beyond, kept).logits).any()
 
 
