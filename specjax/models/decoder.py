@@ -17,6 +17,10 @@ from specjax.models.rope import rotation
 from specjax.types import Cache, Fresh, Pass, Slots
 
 
+# Layers of one shape are traced once, not once each.
+_SharedLayer = nn.jit(Layer)
+
+
 class Decoder(nn.Module):
   """The stack, layers unrolled; see `Transformer` for the arguments."""
 
@@ -39,7 +43,7 @@ class Decoder(nn.Module):
     for i in range(c.num_layers):
       columns = None if scratch is None else scratch.kv[i]
       inputs = (turns, cache.layers[i], cache.length, columns, slots.mask)
-      x, own = Layer(c, name=f"layers_{i}")(x, *inputs)
+      x, own = _SharedLayer(c, name=f"layers_{i}")(x, *inputs)
       fresh.append(own)
       features[f"layer_{i}"] = x
     x = features["hidden"] = RMSNorm(c.rms_norm_eps, name="norm")(x)
