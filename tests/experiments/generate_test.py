@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from experiments import generate
-from specjax import decoding
+from specjax.api import lanes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIELDS = """prompt text token_ids finish_reason new_tokens rounds drafted
@@ -201,15 +201,15 @@ def test_debug_shows_where_an_error_came_from(run):
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_an_interrupt_shows_what_there_is(run, tiny, monkeypatch, as_json):
-  calls, original = [], decoding.decode
+  calls, original = [], lanes.Lanes.step
 
-  def decode(*args):
+  def step(*args):
     calls.append(args)
-    if len(calls) == 7:  # the first call compiles
+    if len(calls) == 6:
       raise KeyboardInterrupt
     return original(*args)
 
-  monkeypatch.setattr(decoding, "decode", decode)
+  monkeypatch.setattr(lanes.Lanes, "step", step)
   argv = ("--prompt=abc", *ALIKE, f"--json={as_json}")
   got = run(generate.main, f"--model={tiny}", *argv)
   assert got.status == 130
