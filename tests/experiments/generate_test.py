@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -254,3 +255,16 @@ def test_help_needs_no_model_and_is_quick():
   for flag in ("--prompt", "--drafter", "--top_p", "--[no]json", "--model"):
     assert flag in done.stdout
   assert seconds < 1.0
+
+
+def test_a_draft_with_another_tokenizer_is_one_line(run, tiny, tmp_path):
+  draft = tmp_path / "draft"
+  shutil.copytree(tiny, draft)
+  file = draft / "tokenizer.json"
+  state = json.loads(file.read_text())
+  vocab = state["model"]["vocab"]
+  vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
+  file.write_text(json.dumps(state))
+  argv = ("--prompt=a", "--drafter=model", f"--draft_model={draft}")
+  got = run(generate.main, f"--model={tiny}", *argv)
+  _refused(got, "differs from the target's at id 97: 'a' in the target, 'b'")
