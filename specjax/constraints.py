@@ -1,13 +1,18 @@
-"""What ends an output, and what bends the law along a path."""
+"""What ends an output, and what bends the law along a path.
+
+A constraint keeps a state a row, made of committed tokens only. Inside a round
+it is extended along each node's path, so that a drafted token is judged by the
+very law that plain decoding would have used there.
+"""
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, PyTree
 
-from specjax.types import EOS, RUNNING, STOP, Slots
+from specjax.types import EOS, RUNNING, STOP, Constraint, Slots
 
 
 @struct.dataclass
@@ -75,3 +80,103 @@ class Stops:
   def _is_eos(self, token: Int[Array, "B"]):
     ids = jnp.asarray(self.eos_ids, jnp.int32)[None]
     return (token[:, None] == ids).any(-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MinNewTokens:
+  """No end of text before `count` tokens; counted in tokens, not in rounds."""
+
+  count: int
+  eos_ids: tuple[int, ...]
+
+  def init(self, tables, batch: int) -> Int[Array, "B"]:
+    del tables
+    return jnp.zeros((batch,), jnp.int32)
+
+  def apply(
+    self,
+    tables,
+    state: Int[Array, "B"],
+    slots: Slots,
+    logits: Float[Array, "B W V"],
+  ) -> Float[Array, "B W V"]:
+    """The token after a slot is number state + depth of the new ones."""
+    depth = slots.mask.sum(-1, dtype=jnp.int32) - 1
+    early = state[:, None] + depth < self.count  # [B W]
+    ends = jnp.zeros(logits.shape[-1], bool)
+    ends = ends.at[jnp.asarray(self.eos_ids, jnp.int32)].set(True)
+    barred = early[..., None] & ends[None, None]
+    return jnp.where(barred, -jnp.inf, logits)
+
+  def advance(self, tables, state, emitted, count):
+    return state + count, count, jnp.full_like(count, RUNNING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Penalties:
+  """Lowers logits of new tokens already used, as OpenAI and vLLM define it.
+
+  logit - frequency * n - presence * (n > 0), where n counts the token among the
+  new tokens of the text, those of the node's own path included.
+  """
+
+  presence: float = 0.0
+  frequency: float = 0.0
+  vocab_size: int = 0
+
+  def init(self, tables, batch: int) -> Int[Array, "B V"]:
+    del tables
+    return jnp.zeros((batch, self.vocab_size), jnp.int32)
+
+  def apply(
+    self,
+    tables,
+    state: Int[Array, "B V"],
+    slots: Slots,
+    logits: Float[Array, "B W V"],
+  ) -> Float[Array, "B W V"]:
+    nodes = jax.nn.one_hot(slots.tokens, self.vocab_size)  # [B W V]
+    # Slot 0 is committed: where it is new, the state counts it already.
+    path = slots.mask.at[..., 0].set(False).astype(jnp.float32)
+    path = jnp.broadcast_to(path, (nodes.shape[0], *path.shape[1:]))
+    used = state[:, None] + jnp.einsum("bij,bjv->biv", path, nodes)
+    return logits - self.frequency * used - self.presence * (used > 0)
+
+  def advance(self, tables, state, emitted, count):
+    kept = jnp.arange(emitted.shape[1])[None] < count[:, None]
+    add = jax.vmap(lambda row, token, n: row.at[token].add(n))
+    state = add(state, emitted, kept.astype(jnp.int32))
+    return state, count, jnp.full_like(count, RUNNING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Together:
+  """Several constraints; tables and states are tuples, one a part.
+
+  Each part sees the burst as the parts before it cut it, so the finish code of
+  the last part that cuts is that of the earliest token.
+  """
+
+  parts: tuple[Constraint, ...]
+
+  def init(self, tables: tuple[PyTree, ...] | None, batch: int) -> PyTree:
+    pairs = zip(self.parts, self._tables(tables), strict=True)
+    return tuple(part.init(table, batch) for part, table in pairs)
+
+  def apply(self, tables, state, slots: Slots, logits):
+    rest = zip(self.parts, self._tables(tables), state, strict=True)
+    for part, table, mine in rest:
+      logits = part.apply(table, mine, slots, logits)
+    return logits
+
+  def advance(self, tables, state, emitted, count):
+    states, finish = [], jnp.full_like(count, RUNNING)
+    rest = zip(self.parts, self._tables(tables), state, strict=True)
+    for part, table, mine in rest:
+      mine, count, code = part.advance(table, mine, emitted, count)
+      finish = jnp.where(code == RUNNING, finish, code)
+      states.append(mine)
+    return tuple(states), count, finish
+
+  def _tables(self, tables):
+    return (None,) * len(self.parts) if tables is None else tables
