@@ -1,7 +1,7 @@
 """Compiles the generation loop for a TPU that is not here.
 
-  pip install -e '.[tpu]'
-  python -m experiments.aot --topology=v4:2x2x1 --model=smollm2-135m --data=4
+pip install -e '.[tpu]'
+python -m experiments.aot --topology=v4:2x2x1 --model=smollm2-135m --data=4
 """
 
 import dataclasses

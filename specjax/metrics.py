@@ -50,9 +50,9 @@ class Stats:
     return tuple(n / self.drafting_rounds for n in self.accepted_at)
 
 
-def row_stats(history: Int[np.ndarray, "R 4"], rounds: int) -> Stats:
-  """Figures of one row from its history on the host."""
-  ran = np.asarray(history)[: int(rounds)]
+def row_stats(history: Int[np.ndarray, "R 4"], count: int) -> Stats:
+  """Figures of one row from its history, of which `count` rounds ran."""
+  ran = np.asarray(history)[:count]
   drafted, accepted = ran[:, DRAFTED], ran[:, ACCEPTED]
   drafting = drafted > 0
   depth = int(drafted.max(initial=0))

@@ -239,7 +239,7 @@ class Drafter(Protocol):
   """A method's proposing half: a frozen, hashable value of static choices.
 
   Attributes:
-    siblings: how nodes with one parent were drawn.
+    siblings: how nodes with one parent were drawn, one of `Siblings`.
     num_nodes, num_riders, max_depth: static sizes of its proposals.
     widths: pass widths to compile, ascending, the last 1 + nodes + riders.
     taps: target features it wants to observe.
@@ -247,7 +247,7 @@ class Drafter(Protocol):
   """
 
   @property
-  def siblings(self) -> Siblings: ...
+  def siblings(self) -> str: ...
   @property
   def num_nodes(self) -> int: ...
   @property

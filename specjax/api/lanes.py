@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import time
 from collections.abc import Sequence
+from concurrent import futures
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from specjax.types import (
 
 _CHUNKS = (32, 64, 128, 256)
 _UNBOUNDED = 1 << 30
+_WARM_LENGTH = 8
 
 _put_row = jax.jit(decoding.put_row, donate_argnames="rows")
 _warm: set[Any] = set()  # shapes whose programs have run
@@ -178,9 +180,8 @@ class Lanes:
   def _warm_up(self, indices: list[int], rounds: bool) -> None:
     """Compiles by running what is to be timed, once for each set of shapes.
 
-    The first run of a compiled program costs more than the next. Two rounds are
-    run on a text that repeats one token, one without a draft and one with, so
-    that the narrowest and the widest pass have both run.
+    The first run of a compiled program costs more than the next. The programs
+    are compiled side by side, and run on a few tokens of no meaning.
     """
     state = self._make(indices)
     leaves, form = jax.tree.flatten((self._params, state))
@@ -189,20 +190,34 @@ class Lanes:
     key = (self._engine, self._chunk, lanes, rounds, form, shapes)
     if key in _warm:
       return
-    state, _ = self._prefill(state)
-    one = jnp.ones((), jnp.int32)
-    if rounds:
-      for depth in (0, self._engine.drafter.max_depth):
-        state = dataclasses.replace(
-          state,
-          tokens=jnp.zeros_like(state.tokens),
-          max_draft=jnp.full((lanes,), depth, jnp.int32),
-          active=jnp.ones((lanes,), bool),
-        )
-        state = decoding.decode(self._engine, self._params, state, one, one)
-    else:
+    with futures.ThreadPoolExecutor(1) as pool:
+      decoded = pool.submit(self._warm_rounds, indices) if rounds else None
+      length = jnp.minimum(state.length, self._chunk)
+      state, _ = self._prefill(dataclasses.replace(state, length=length))
+      if decoded is not None:
+        decoded.result()
+    if not rounds:
       _put_row(self._make([0] * lanes), jnp.zeros((), jnp.int32), state)
     _warm.add(key)
+
+  def _warm_rounds(self, indices: list[int]) -> None:
+    """One round without a draft and one with, on a text of one token.
+
+    So the narrowest and the widest pass have both run.
+    """
+    state, one = self._make(indices), jnp.ones((), jnp.int32)
+    lanes = len(indices)
+    for depth in (0, self._engine.drafter.max_depth):
+      state = dataclasses.replace(
+        state,
+        tokens=jnp.zeros_like(state.tokens),
+        length=jnp.full((lanes,), _WARM_LENGTH, jnp.int32),
+        limit=jnp.full((lanes,), self._size, jnp.int32),
+        max_draft=jnp.full((lanes,), depth, jnp.int32),
+        active=jnp.ones((lanes,), bool),
+      )
+      state = decoding.decode(self._engine, self._params, state, one, one)
+    jax.block_until_ready(state)
 
   def _prefill(self, state: Rows) -> tuple[Rows, float]:
     begin = time.perf_counter()

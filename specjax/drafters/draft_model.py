@@ -174,7 +174,7 @@ class DraftModel:
       slots = Slots(
         tokens=jax.lax.dynamic_slice_in_dim(tokens, i - 1, 1, 1),
         positions=(rows.length - 1 + i)[:, None],
-        mask=self._sees(ready, i),
+        mask=self._sees(ready, jnp.asarray(i)),
       )
       run = self.model(params.draft, slots, cache, scratch=scratch)
       return draw(i, run, _HEAD + i - 1, carry)

@@ -104,7 +104,8 @@ def compile_loop(
   start = time.perf_counter()
   compiled = lowered.compile()
   seconds = time.perf_counter() - start
-  text, memory = compiled.as_text(), compiled.memory_analysis()
+  text: str = compiled.as_text() or ""
+  memory: Any = compiled.memory_analysis()
   return Program(
     topology=topology,
     data=data,
