@@ -15,7 +15,7 @@ from specjax.testing.cases import (
   ngram_case,
 )
 from specjax.testing.chisquare import assert_conditional_law, assert_law
-from specjax.testing.drivers import Recital
+from specjax.testing.drivers import RandomTree, Recital, Riders
 from specjax.testing.nets import perturb, random_net, tiny_net
 from specjax.testing.oracle import (
   Setting,
@@ -41,7 +41,9 @@ __all__ = [
   "Case",
   "CheckResult",
   "NotApplicable",
+  "RandomTree",
   "Recital",
+  "Riders",
   "Setting",
   "TableModel",
   "assert_conditional_law",

@@ -59,7 +59,7 @@ def joint(case: Case) -> str:
   text = rows.tokens[:, len(_PROMPT) :]
   least = 1.0
   for number, (setting, budget) in enumerate(groups):
-    laws = conditional_laws(target["table"], setting)
+    laws = conditional_laws(np.asarray(target["table"]), setting)
     whole = joint_law(laws, _PROMPT, _NEW)
     for window in _WINDOWS:
       others = tuple(i for i in range(_NEW) if i not in window)
@@ -104,7 +104,9 @@ def by_offset(case: Case) -> str:
   offset, vocab = offsets_of(rows), model.vocab_size
   least = 1.0
   for number, (setting, budget) in enumerate(groups):
-    laws = conditional_laws(target["table"], setting).reshape(-1, vocab)
+    laws = conditional_laws(np.asarray(target["table"]), setting).reshape(
+      -1, vocab
+    )
     for at in range(budget + 1):
       chosen = (offset == at) & (group == number)[:, None]
       counts = count_contexts(
@@ -155,7 +157,7 @@ def edges(case: Case) -> str:
   assert (rows.tokens >= 0).all() and (rows.tokens < 5).all(), "no such token"
   least = 1.0
   for number, setting in enumerate(settings):
-    laws = conditional_laws(target["table"], setting)
+    laws = conditional_laws(np.asarray(target["table"]), setting)
     chosen = np.repeat((group == number)[:, None], 8, 1)
     counts = count_contexts(rows.tokens, 6, 1, 5, chosen)
     if case.is_lossless or setting in (_COLD, cases.GREEDY):

@@ -8,7 +8,7 @@ from specjax import decoding
 from specjax.constraints import Stops
 from specjax.testing import cases, runs
 from specjax.testing.cases import GREEDY, SETTINGS, Case
-from specjax.testing.check_identity import assert_same_tokens
+from specjax.testing.check_identity import assert_same_tokens, wide_requests
 from specjax.testing.runs import HostCache
 from specjax.types import (
   ACCEPTED,
@@ -229,15 +229,13 @@ def end_of_text(case: Case) -> str:
   """What follows an end-of-text token in its burst is not emitted."""
   model, target = cases.wide_world()
   stops = Stops(eos_ids=(2, 7))
-  prompts = cases.random_prompts(
-    13, model.vocab_size, [1 + i % 20 for i in range(64)]
-  )
-  options = dict(new=30, size=_SIZE)
+  table = np.asarray(target["table"])
+  prompts, options = wide_requests(table, model.vocab_size)
   if case.is_exact_match:
     options["settings"] = SETTINGS[0]
   plain = runs.make_engine(model, constraint=stops)
   wanted = runs.run(plain, Params(target), prompts, **options)
-  engine = case.engine(model, 4, stops)
+  engine = case.engine(model, _DEPTH, stops)
   got = runs.run(engine, case.params(model, target), prompts, **options)
   assert_same_tokens(got, wanted, "with an end of text")
   assert (got.finish == wanted.finish).all(), "finish codes"

@@ -13,7 +13,6 @@ from specjax.constraints import Stops
 from specjax.control import Constant
 from specjax.drafters import NoDraft
 from specjax.passes import Engine
-from specjax.sampling import FILTERS
 from specjax.testing.oracle import Setting
 from specjax.types import (
   Cache,
@@ -27,6 +26,7 @@ from specjax.types import (
 )
 
 CHUNK = 4
+FILTERS = ("temperature", "top_k", "top_p", "min_p")
 _FOREVER = 1 << 30
 _STOPS = Stops()
 
