@@ -176,26 +176,33 @@ def row_shardings(rows: PyTree, mesh: Mesh, rules: Rules = RULES) -> PyTree:
   Raises:
     ValueError: a leaf does not lead with the B of the others.
   """
-  leaves = jax.tree_util.tree_leaves_with_path(rows)
+  leaves, form = jax.tree.flatten(rows)
+  return jax.tree.unflatten(form, _leaf_shardings(rows, leaves, mesh, rules))
+
+
+def _leaf_shardings(rows, leaves, mesh, rules) -> list[NamedSharding]:
   batch = None
-  for path, leaf in leaves:
+  for path, leaf in jax.tree_util.tree_leaves_with_path(rows):
     batch = leaf.shape[0] if batch is None and leaf.ndim else batch
     if not leaf.ndim or leaf.shape[0] != batch:
       raise ValueError(
         f"leaf {jax.tree_util.keystr(path)} of shape {leaf.shape} does not "
         f"lead with the {batch} rows: every leaf of the rows does"
       )
-  return jax.tree.map(
-    lambda leaf: named_sharding(
+  return [
+    named_sharding(
       mesh, ("batch",) + (None,) * (leaf.ndim - 1), leaf.shape, rules
-    ),
-    rows,
-  )
+    )
+    for leaf in leaves
+  ]
 
 
 def shard_rows(rows: PyTree, mesh: Mesh, rules: Rules = RULES) -> PyTree:
   """Puts rows on the mesh, cut along B; see `row_shardings`."""
-  return jax.device_put(rows, row_shardings(rows, mesh, rules))
+  # Leaf by leaf: a typed field takes arrays only, no shardings.
+  leaves, form = jax.tree.flatten(rows)
+  places = _leaf_shardings(rows, leaves, mesh, rules)
+  return jax.tree.unflatten(form, jax.device_put(leaves, places))
 
 
 def initialize_distributed(
