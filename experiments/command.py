@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 from absl import app, flags
 
+from experiments import memory
+
 INTERRUPTED = 130
 
 _DEBUG = flags.DEFINE_boolean(
@@ -15,6 +17,7 @@ _DEBUG = flags.DEFINE_boolean(
 
 def run(main: Callable[[], int | None]) -> None:
   """Parses the flags, calls main and exits with its status."""
+  memory.return_freed_memory()  # before anything starts a thread
   sys.exit(call(main, sys.argv))
 
 
