@@ -11,7 +11,7 @@ from specjax.types import ACCEPTED, DRAFTED, Params
 DEPTHS = tuple(range(1, 9))
 _NEW = 24
 _NETS = 16  # rows, always the same number: one program serves all checks
-_WIDE = 204
+WIDE = 208  # a multiple of 8, so that devices divide it
 
 
 def assert_same_tokens(got, wanted, what: str) -> None:
@@ -68,7 +68,7 @@ def forcing_prompts(table, vocab_size: int, seed: int = 5):
 def wide_requests(table, vocab_size: int):
   """Prompts and options of the checks on the wide table."""
   prompts, budgets = forcing_prompts(table, vocab_size)
-  more = _WIDE - len(prompts)
+  more = WIDE - len(prompts)
   lengths = [3 + i % 8 for i in range(more)]
   prompts += cases.random_prompts(6, vocab_size, lengths)
   budgets += [DEPTHS[i * len(DEPTHS) // more] for i in range(more)]
@@ -172,8 +172,8 @@ def exact_nets(case: Case) -> str:
 def fewest_rounds(case: Case) -> str:
   """A draft that is right is kept whole, in the fewest rounds."""
   model, target = cases.cyclic_world()
-  prompts = [[i % 11 for i in range(14 + r % 8)] for r in range(_WIDE)]
-  budgets = np.asarray([DEPTHS[r % 8] for r in range(_WIDE)])
+  prompts = [[i % 11 for i in range(14 + r % 8)] for r in range(WIDE)]
+  budgets = np.asarray([DEPTHS[r % 8] for r in range(WIDE)])
   options = dict(new=_NEW, size=56, max_draft=budgets)
   engine = case.engine(model, max(DEPTHS))
   params = case.params(model, target, best=True)

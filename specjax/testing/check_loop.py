@@ -9,7 +9,7 @@ import numpy as np
 from specjax import decoding
 from specjax.testing import cases, runs
 from specjax.testing.cases import SETTINGS, Case
-from specjax.testing.check_identity import assert_same_tokens
+from specjax.testing.check_identity import WIDE, assert_same_tokens
 
 _FILTERS = ("temperature",)
 _COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -18,7 +18,7 @@ _COMPILED = "/jax/core/compile/backend_compile_duration"
 def _wide(case: Case, **changes):
   model, target = cases.wide_world()
   prompts = cases.random_prompts(
-    14, model.vocab_size, [5 + i % 9 for i in range(204)]
+    14, model.vocab_size, [5 + i % 9 for i in range(WIDE)]
   )
   options = dict(new=24, size=56, settings=SETTINGS[0]) | changes
   return case.engine(model, 8), case.params(model, target), prompts, options

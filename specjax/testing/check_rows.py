@@ -8,7 +8,12 @@ from specjax import decoding
 from specjax.constraints import Stops
 from specjax.testing import cases, runs
 from specjax.testing.cases import GREEDY, SETTINGS, Case
-from specjax.testing.check_identity import assert_same_tokens, wide_requests
+from specjax.testing.check_identity import (
+  WIDE,
+  assert_same_tokens,
+  net_requests,
+  wide_requests,
+)
 from specjax.testing.runs import HostCache
 from specjax.types import (
   ACCEPTED,
@@ -105,25 +110,40 @@ def _setup(case: Case, world):
   return engine, case.params(model, target), requests(model.vocab_size)
 
 
-def _ragged(case: Case, world, to_the_bit: bool) -> str:
-  engine, params, wanted = _setup(case, world)
+def ragged_tables(case: Case) -> str:
+  """Rows of a ragged batch equal their solo runs, to the bit."""
+  engine, params, wanted = _setup(case, cases.wide_world())
   wanted = wanted[:_BATCH]
   solo = _alone(engine, params, wanted)
   got = runs.advance(engine, params, _start(engine, params, wanted))
   got = runs.to_host(got)
   for i, one in enumerate(solo):
-    assert_same_row(_row(got, i), one, f"row {i}", to_the_bit)
+    assert_same_row(_row(got, i), one, f"row {i}", True)
   return f"{len(wanted)} rows"
-
-
-def ragged_tables(case: Case) -> str:
-  """Rows of a ragged batch equal their solo runs, to the bit."""
-  return _ragged(case, cases.wide_world(), True)
 
 
 def ragged_nets(case: Case) -> str:
   """Rows of a ragged batch of a transformer equal their solo runs."""
-  return _ragged(case, cases.net_world(), False)
+  model, target = cases.net_world()
+  engine, params = case.engine(model, _DEPTH), case.params(model, target)
+  prompts, options = net_requests(model.vocab_size)
+  batch = len(prompts)
+  options |= dict(
+    new=[1 + 5 * i for i in range(batch)],
+    max_draft=[i % 9 for i in range(batch)],
+    settings=[(*SETTINGS, GREEDY)[i % 6] for i in range(batch)],
+  )
+  seeds = np.arange(batch) + 50
+  got = runs.run(engine, params, prompts, seeds=seeds, **options)
+  for i in range(0, batch, 3):
+    alone = {
+      name: value[i : i + 1] if isinstance(value, list) else value
+      for name, value in options.items()
+    }
+    seed = seeds[i : i + 1]
+    solo = runs.run(engine, params, prompts[i : i + 1], seeds=seed, **alone)
+    assert_same_row(_row(got, i), solo, f"row {i}", False)
+  return f"{len(range(0, batch, 3))} of {batch} rows"
 
 
 def late_rows(case: Case) -> str:
@@ -188,7 +208,7 @@ def limits(case: Case) -> str:
   engine = case.engine(model, _DEPTH)
   params = case.params(model, target)
   prompts = cases.random_prompts(
-    12, model.vocab_size, [1, 20, 30, _SIZE - 1] * 51
+    12, model.vocab_size, [1, 20, 30, _SIZE - 1] * (WIDE // 4)
   )
   new = np.asarray([(1, 2, 9, 24)[i // 4 % 4] for i in range(len(prompts))])
   budgets = np.asarray([i // 16 % 9 for i in range(len(prompts))])
