@@ -1,8 +1,11 @@
 """What every command shares: one clear line for a user's error, exit codes."""
 
+import contextlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from absl import app, flags
 
@@ -18,7 +21,33 @@ _DEBUG = flags.DEFINE_boolean(
 def run(main: Callable[[], int | None]) -> None:
   """Parses the flags, calls main and exits with its status."""
   memory.return_freed_memory()  # before anything starts a thread
-  sys.exit(call(main, sys.argv))
+  for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, io.TextIOWrapper):
+      stream.reconfigure(errors="backslashreplace")
+  status = call(main, sys.argv)
+  if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    # A second Ctrl-C ends the clean-up at exit, without a traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+  sys.exit(status)
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+  """Ctrl-C waits until the block is done.
+
+  Inside an import of native code it would crash or be an ImportError.
+  """
+  if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    yield
+    return
+  came = []
+  signal.signal(signal.SIGINT, lambda *_: came.append(True))
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+  if came:
+    raise KeyboardInterrupt
 
 
 def call(main: Callable[[], int | None], argv: Sequence[str]) -> int:

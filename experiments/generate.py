@@ -55,7 +55,8 @@ def main() -> int:
   questions = prompts.read(_PROMPT.value, _FILE.value)
   if _BATCH.value < 1:
     raise ValueError(f"batch must be at least 1, got {_BATCH.value}")
-  from experiments import setup, show  # they start jax
+  with command.interrupts_held():
+    from experiments import setup, show  # they start jax
 
   plan = setup.make_plan()
   compare = _COMPARE.value

@@ -40,7 +40,7 @@ def read(prompts: Sequence[str], path: str | None) -> list[Question]:
 
 def _read_file(path: str) -> list[Question]:
   try:
-    text = Path(path).read_text(encoding="utf-8")
+    text = Path(path).read_text(encoding="utf-8-sig")
   except (OSError, UnicodeDecodeError) as error:
     reason = getattr(error, "strerror", None) or error
     raise ValueError(f"cannot read {path}: {reason}") from error
@@ -57,7 +57,7 @@ def _read_file(path: str) -> list[Question]:
 def _question(line: str, where: str) -> Question:
   try:
     entry = json.loads(line)
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise ValueError(f"{where}: no JSON ({error})") from error
   if isinstance(entry, dict):
     turns = entry.get("turns", [entry.get("prompt")])

@@ -56,6 +56,8 @@ def make_plan() -> Plan:
     raise ValueError(
       f"max_new_tokens must be at least 1, got {FLAGS.max_new_tokens}"
     )
+  if not 0 <= FLAGS.seed < 2**32:  # what a key tells apart
+    raise ValueError(f"seed must be 0 to {2**32 - 1}, got {FLAGS.seed}")
   if "" in FLAGS.stop:
     raise ValueError("a stop string must not be empty")
   name, settings = _drafter()
@@ -81,9 +83,14 @@ def _drafter() -> tuple[str, DrafterSettings]:
     if FLAGS[flag].present:
       raise ValueError(f"--speculative_config stands in place of --{flag}")
   name, stated = speculative_config.parse(FLAGS.speculative_config)
+  number = FLAGS.num_speculative_tokens
   if stated.num_speculative_tokens is None:
-    number = FLAGS.num_speculative_tokens
     stated = dataclasses.replace(stated, num_speculative_tokens=number)
+  elif number not in (None, stated.num_speculative_tokens):
+    raise ValueError(
+      f"--num_speculative_tokens={number} is at odds with"
+      f" --speculative_config, which says {stated.num_speculative_tokens}"
+    )
   return name, stated
 
 

@@ -1,6 +1,7 @@
 """Runs questions through a plan and shows them as they come."""
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,8 +119,18 @@ class _Records:
       fields["plain"] = answers.compare(
         output, self._wave.plain.select([place])
       )
-    print(json.dumps(fields, ensure_ascii=False), flush=True)
+    print(_json(fields), flush=True)
     self._written += 1
+
+
+def _json(fields: dict[str, Any]) -> str:
+  """Escaped where standard output cannot hold a character."""
+  text = json.dumps(fields, ensure_ascii=False)
+  try:
+    text.encode(sys.stdout.encoding or "utf-8")
+  except UnicodeEncodeError:
+    return json.dumps(fields)
+  return text
 
 
 class _Texts:

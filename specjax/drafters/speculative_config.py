@@ -79,7 +79,7 @@ def _object(text: str | Mapping[str, Any]) -> dict[str, Any]:
     return dict(text)
   try:
     config = json.loads(text)
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise ValueError(f"speculative_config is no JSON: {error}") from error
   if not isinstance(config, dict):
     raise ValueError("speculative_config must be a JSON object")

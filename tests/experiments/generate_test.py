@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from experiments import generate
+from experiments import command, generate
 from specjax.api import lanes
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -77,6 +77,20 @@ def test_turns_of_a_conversation_follow_one_another(run, tiny, tmp_path):
   assert direct["token_ids"] == got[2]["token_ids"]
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(run, tiny, tmp_path):
+  file = tmp_path / "p.jsonl"
+  file.write_bytes(b'\xef\xbb\xbf{"prompt": "ab"}\r\n')
+  (got,) = _json(run, tiny, f"--prompt_file={file}", "--max_new_tokens=6")
+  assert got["prompt"] == "ab"
+
+
+def test_a_record_survives_what_its_output_cannot_encode(run, tiny, tmp_path):
+  file = tmp_path / "p.jsonl"
+  file.write_text('{"category": "\\ud800", "turns": ["ab"]}')
+  (got,) = _json(run, tiny, f"--prompt_file={file}", "--max_new_tokens=6")
+  assert got["category"] == "\ud800"
+
+
 def test_people_get_text_and_a_table_beside_plain_decoding(run, tiny):
   got = run(
     generate.main,
@@ -131,6 +145,16 @@ BAD = [
     ['--speculative_config={"method": "ngram"}', "--drafter=ngram"],
     "in place of --drafter",
   ),
+  (
+    [
+      '--speculative_config={"method": "ngram", "num_speculative_tokens": 3}',
+      "--num_speculative_tokens=5",
+    ],
+    "at odds with",
+  ),
+  (["--speculative_config=" + "[" * 100000], "is no JSON"),
+  (["--seed=-1"], "seed must be 0 to"),
+  (["--seed=4294967296"], "seed must be 0 to"),  # the key of 0 again
   (["--stop="], "must not be empty"),
   (["--batch=0"], "batch must be at least 1"),
   (["--max_new_tokens=0"], "max_new_tokens must be at least 1"),
@@ -177,6 +201,7 @@ def test_what_the_model_cannot_do_is_one_line(run, tiny, argv, fault):
   [
     ("{", "line 3: no JSON"),
     ('{"text": "a"}', "line 3: needs"),
+    ("[" * 100000, "line 3: no JSON"),
     ('["a"]', "line 3: needs"),
     ('{"turns": []}', "line 3: needs"),
     ('{"prompt": 3}', "line 3: needs"),
@@ -220,6 +245,16 @@ def test_an_interrupt_shows_what_there_is(run, tiny, monkeypatch, as_json):
     assert (record["new_tokens"], record["finish_reason"]) == (5, None)
   else:
     assert "new tokens" in got.out and "Traceback" not in got.err
+
+
+def test_control_c_waits_for_native_code_to_start():
+  done = []
+  with pytest.raises(KeyboardInterrupt):
+    with command.interrupts_held():
+      signal.raise_signal(signal.SIGINT)
+      done.append(True)
+  assert done
+  assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_control_c_ends_a_stream(tiny):
