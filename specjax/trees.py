@@ -39,7 +39,9 @@ def ancestry(
   mask = itself | parent
   reach = 1  # mask now holds ancestors up to `reach` steps away
   while reach < max_depth:
-    mask = jnp.matmul(mask.astype(jnp.int8), mask.astype(jnp.int8)) > 0
+    step = mask.astype(jnp.int8)
+    # A path of 128 slots is more than an int8 counts.
+    mask = jnp.matmul(step, step, preferred_element_type=jnp.int32) > 0
     reach *= 2
   return mask
 

@@ -37,7 +37,7 @@ def test_ancestry_of_a_tree():
   assert trees.depths(trees.ancestry(PARENTS, 2)).tolist() == [[0, 1, 1, 2, 2]]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 5, 8, 13])
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 8, 13, 129, 260])
 def test_ancestry_of_a_chain_is_lower_triangular(size):
   nodes = trees.chain(jnp.zeros((3, size), jnp.int32), jnp.zeros(3, jnp.int32))
   mask = trees.ancestry(nodes.parents, nodes.max_depth)
