@@ -156,14 +156,31 @@ def propose(
   proposal, draft = engine.drafter.propose(
     params, rows.draft, rows, budget, keys
   )
-  size = engine.drafter.num_nodes + engine.drafter.num_riders
-  got = proposal.nodes.tokens.shape
-  if got != (rows.length.shape[0], size):
-    raise ValueError(
-      f"{type(engine.drafter).__name__} proposed nodes of shape {got}, expected"
-      f" {(rows.length.shape[0], size)}"
-    )
+  _check(engine, proposal, rows.length.shape[0])
   return proposal, draft
+
+
+def _check(engine: Engine, proposal: Proposal, batch: int) -> None:
+  """Raises ValueError where a proposal is not what its drafter declares."""
+  drafter, nodes, q = engine.drafter, proposal.nodes, proposal.q
+  name, size = type(drafter).__name__, drafter.num_nodes + drafter.num_riders
+  got = (nodes.tokens.shape, nodes.num_judged, nodes.max_depth)
+  declared = ((batch, size), drafter.num_nodes, drafter.max_depth)
+  if got != declared:
+    raise ValueError(
+      f"{name} proposed (shape, judged, depth) {got}, declared {declared}"
+    )
+  widths = drafter.widths
+  if list(widths) != sorted(set(widths)) or widths[-1] != 1 + size:
+    raise ValueError(
+      f"widths of {name} must rise to 1 + nodes + riders = {1 + size}, got"
+      f" {widths}"
+    )
+  if q is not None and q.scaled.shape[-1] != engine.model.vocab_size:
+    raise ValueError(
+      f"{name} draws from {q.scaled.shape[-1]} tokens and the target has"
+      f" {engine.model.vocab_size}: wrap its model in Resized"
+    )
 
 
 def judge(
@@ -220,7 +237,8 @@ def _judge_at(
   proposal = dataclasses.replace(proposal, nodes=nodes)
   last = gather_tokens(rows.tokens, rows.length - 1, 1)[:, 0]
   slots = trees.make_slots(last, rows.length, nodes)
-  run = engine.model(params.target, slots, rows.cache, taps=engine.drafter.taps)
+  cache = kv_cache.hide_done(rows.cache, rows.active)
+  run = engine.model(params.target, slots, cache, taps=engine.drafter.taps)
   bent = engine.constraint.apply(
     params.constraint, rows.constraint, slots, run.logits
   )

@@ -40,10 +40,12 @@ def judge_chain(
   drafted = nodes.tokens[:, :size]
   index = jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), (batch, size))
   q, q_row = proposal.q, proposal.q_row
-  if q is None or q_row is None:
+  if q is None:
     q_row = index
     q_drafted = jnp.ones((batch, size))
   else:
+    if q_row is None:
+      raise ValueError("a proposal with q names each node's row of it: q_row")
     q_row = jnp.broadcast_to(q_row[:, :size], (batch, size))
     q_drafted = sampling.prob(q, q_row, drafted)
   u = sampling.round_uniform(keys, sampling.Purpose.ACCEPT, index)

@@ -91,6 +91,8 @@ class DraftModel:
     return _HEAD + self.num_speculative_tokens - 1
 
   def init(self, params: Params, batch: int, capacity: int) -> DraftState:
+    if params.draft is None:
+      raise ValueError("a draft model needs its weights: give draft=")
     cache = self.model.init_cache(batch, capacity)
     zero = jnp.zeros((batch, self._columns), jnp.int32)
     wide = Slots(zero, zero, passes.causal(zero))
@@ -146,8 +148,11 @@ class DraftModel:
     cache = self._catch_up(params, state.cache, rows, budget)
     size, batch = self.num_speculative_tokens, budget.shape[0]
     longest = budget.max()
-    lag = rows.length - cache.length
-    ready = jnp.where(longest > 0, jnp.clip(lag, 0, _HEAD), 0)
+    drafts = budget > 0
+    # A row that drafts nothing never makes the others feed a second token.
+    ready = jnp.minimum(rows.length - cache.length, jnp.where(drafts, _HEAD, 1))
+    ready = jnp.where(longest > 0, ready, 0)
+    visible = kv_cache.hide_done(cache, rows.active)
 
     def draw(i, run: Pass, column, carry):
       """Draws node i from the law of the slot that was read out."""
@@ -165,7 +170,7 @@ class DraftModel:
       )
 
     def start(carry):
-      run = self._first(params, cache, rows, lag)
+      run = self._first(params, visible, rows, ready)
       return draw(0, run, 0, carry)
 
     def step(i, carry):
@@ -176,7 +181,7 @@ class DraftModel:
         positions=(rows.length - 1 + i)[:, None],
         mask=self._sees(ready, jnp.asarray(i)),
       )
-      run = self.model(params.draft, slots, cache, scratch=scratch)
+      run = self.model(params.draft, slots, visible, scratch=scratch)
       return draw(i, run, _HEAD + i - 1, carry)
 
     vocab = self.model.vocab_size
@@ -190,8 +195,7 @@ class DraftModel:
       q=q,
       q_row=jnp.arange(size, dtype=jnp.int32)[None],
     )
-    steps = jnp.full((batch,), jnp.maximum(longest - 1, 0), jnp.int32)
-    steps = jnp.where(lag <= _HEAD, steps, 0)
+    steps = jnp.where(drafts, longest - 1, 0)
     return proposal, DraftState(cache, scratch, ready, steps)
 
   def _feed(self, params, slots: Slots, cache: Cache) -> Pass:
@@ -226,22 +230,22 @@ class DraftModel:
     return jax.lax.while_loop(lambda cache: far(cache).any(), read, cache)
 
   def _first(
-    self, params: Params, cache: Cache, rows: Rows, lag: Int[Array, "B"]
+    self, params: Params, cache: Cache, rows: Rows, ready: Int[Array, "B"]
   ) -> Pass:
-    """Feeds what is missing of the text: one token a row, or two."""
+    """Feeds `ready` tokens of the text that the cache lacks: one, or two."""
 
     def feed(width: int) -> Pass:
       tokens = passes.gather_tokens(rows.tokens, cache.length, width)
       index = jnp.arange(width, dtype=jnp.int32)[None]
       positions = cache.length[:, None] + index
       slots = Slots(tokens, positions, passes.causal(positions))
-      last = jnp.clip(lag - 1, 0, width - 1)[:, None]
+      last = jnp.clip(ready - 1, 0, width - 1)[:, None]
       run = self.model(params.draft, slots, cache, readout=last)
       extra = ((0, 0), (0, 0), (0, _HEAD - width), (0, 0))
       fresh = jax.tree.map(lambda x: jnp.pad(x, extra), run.fresh)
       return dataclasses.replace(run, fresh=fresh)
 
-    return jax.lax.cond((lag > 1).any(), lambda: feed(_HEAD), lambda: feed(1))
+    return jax.lax.cond((ready > 1).any(), lambda: feed(_HEAD), lambda: feed(1))
 
   def _sees(
     self, ready: Int[Array, "B"], step: Int[Array, ""]

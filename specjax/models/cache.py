@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Int
 
 from specjax.models.config import DecoderConfig
 from specjax.types import Cache, Fresh
@@ -20,6 +20,15 @@ def init(config: DecoderConfig, batch: int, capacity: int) -> Cache:
     for _ in range(config.num_layers)
   )
   return Cache(layers=layers, length=jnp.zeros(batch, jnp.int32))
+
+
+def hide_done(cache: Cache, active: Bool[Array, "B"]) -> Cache:
+  """The cache as a pass reads it: a done row sees its own slots alone.
+
+  So the work follows the longest row that still runs.
+  """
+  length = jnp.where(active, cache.length, 0)
+  return Cache(layers=cache.layers, length=length)
 
 
 def commit(
