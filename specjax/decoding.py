@@ -40,10 +40,19 @@ def init_rows(
 ) -> Rows:
   """Rows before prefill; prompts stand at the left of `tokens`.
 
-  The cache is as long as the token buffer. A row whose prompt fills its limit
-  is done from the start.
+  Args:
+    tokens: the buffers; a limit past their end T is lowered to T.
+    prompt_length: 1 or more. A row whose prompt fills its limit is done from
+      the start.
+    key: one key a row.
+    sampling: the law asked for.
+    limit: largest length of a row, prompt included.
+    max_draft: largest depth of a row's drafts.
+    max_rounds: rounds whose figures are kept; later ones run unrecorded.
+    logprobs: whether to keep log-probabilities of emitted tokens.
   """
   batch, size = tokens.shape
+  limit = jnp.minimum(limit, size)
   active = prompt_length < limit
   finish = jnp.where(active, RUNNING, LENGTH).astype(jnp.int32)
   given = dict(
