@@ -222,8 +222,3 @@ def round_uniform(
 
 def _stream(row: Key[Array, "B"], purpose: Purpose) -> Key[Array, "B"]:
   return jax.vmap(lambda key: jax.random.fold_in(key, int(purpose)))(row)
-
-
-def is_greedy(sampling: Sampling) -> Bool[Array, "B"]:
-  """Rows decoded by argmax."""
-  return sampling.temperature == 0.0
