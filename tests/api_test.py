@@ -11,7 +11,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 import specjax
 from specjax import acceptance, api, decoding
-from specjax.api import lanes
+from specjax.api import generation, lanes
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import DraftModel, NGram
 from specjax.testing import tables
@@ -311,3 +311,9 @@ def test_a_draft_model_alone_is_a_drafter_and_its_vocabulary_is_compared():
   other = dataclasses.replace(target, tokenizer=Tokenizer(backend))
   with pytest.raises(ValueError, match="differs from the target's at id 0"):
     api.generate(target, ["a"], draft=other)
+
+
+@pytest.mark.parametrize("key", [0, np.zeros(2, np.uint32)])
+def test_a_key_that_is_not_typed_is_refused(key):
+  with pytest.raises(ValueError, match="typed key"):
+    generation._row_keys(key, 2)

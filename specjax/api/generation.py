@@ -260,6 +260,9 @@ def _stops(target: LoadedModel, stop: tuple[str, ...]) -> StopTables | None:
 def _row_keys(key: Any, count: int) -> Key[Array, "n"]:
   if key is None:
     key = jax.random.key(0)
+  dtype = getattr(key, "dtype", None)
+  if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    raise ValueError("key must be a typed key, as jax.random.key(0) makes it")
   if key.ndim == 0:
     places = np.arange(count, dtype=np.uint32)
     return jax.vmap(jax.random.fold_in, (None, 0))(key, places)
