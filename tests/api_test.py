@@ -1,6 +1,7 @@
 """Strings in, strings out, on models whose law is a table."""
 
 import dataclasses
+import re
 
 import jax
 import jax.numpy as jnp
@@ -293,6 +294,23 @@ def test_a_rule_that_cannot_judge_the_drafter_is_refused():
 
   with pytest.raises(ValueError, match="judges chain siblings"):
     api.generate(TARGET, [[1]], drafter=Siblings(), rule=acceptance.Rejection())
+
+
+class _Unhashable(NGram):
+  __hash__ = None
+
+
+@pytest.mark.parametrize(
+  "options, fault",
+  [
+    (dict(drafter=NGram), "a value such as NGram()"),
+    (dict(drafter=_Unhashable()), "_Unhashable cannot be hashed"),
+    (dict(rule=acceptance.Rejection), "a value such as Rejection()"),
+  ],
+)
+def test_a_class_is_no_drafter_and_no_rule(options, fault):
+  with pytest.raises(ValueError, match=re.escape(fault)):
+    api.generate(TARGET, PROMPTS, **options)
 
 
 def test_a_lossy_rule_is_called_so():

@@ -12,7 +12,7 @@ from specjax import acceptance
 from specjax.api.answer_text import AnswerText, answer
 from specjax.api.lanes import Lanes, Progress, Row
 from specjax.api.output import Event, Output
-from specjax.api.pairing import default_rule
+from specjax.api.pairing import check_parts, default_rule
 from specjax.api.settings import Prompt, Sampling, encode_prompts
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.constraints import Stops, StopTables
@@ -144,6 +144,7 @@ class Stream:
       for ids in encoded
     ]
     drafter, draft_params = _with_draft(target, drafter, draft)
+    check_parts(drafter, rule)
     if drafter.max_depth >= context:
       raise ValueError(
         f"drafts of {drafter.max_depth} tokens do not fit the context of"

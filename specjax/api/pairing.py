@@ -1,4 +1,6 @@
-"""Which rule judges a drafter where none is asked for."""
+"""What may be paired, and which rule judges where none is asked for."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,34 @@ from specjax.sampling import make_sampling
 from specjax.types import Drafter, Model, Params, Rule, Streams
 
 _known: dict[tuple[Model, Drafter], bool] = {}
+
+
+def check_parts(drafter: Any, rule: Any) -> None:
+  """Refuses what is no drafter or no rule; a rule may be None.
+
+  Raises:
+    ValueError: a name or a class in place of a value, or a drafter that no
+      compiled program can be kept for.
+  """
+  if isinstance(drafter, type) or not isinstance(drafter, Drafter):
+    raise ValueError(
+      f"drafter must be a value such as NGram(), got {drafter!r};"
+      " specjax.drafters.resolve makes one of a name"
+    )
+  try:
+    hash(drafter)
+  except TypeError as error:
+    raise ValueError(
+      f"{type(drafter).__name__} cannot be hashed ({error}): declare it with"
+      " @dataclasses.dataclass(frozen=True) and hold tuples, not lists"
+    ) from error
+  if rule is not None and (
+    isinstance(rule, type) or not isinstance(rule, Rule)
+  ):
+    raise ValueError(
+      f"rule must be a value such as Rejection(), got {rule!r};"
+      " specjax.acceptance.make_rule makes one of a name"
+    )
 
 
 def default_rule(model: Model, drafter: Drafter, params: Params) -> Rule:
