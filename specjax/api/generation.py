@@ -137,6 +137,8 @@ class Stream:
     ):
       if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
+    if isinstance(stop, str):
+      raise ValueError(f"stop must be a list of strings, got {stop!r}")
     encoded = encode_prompts(target, prompts, chat)
     context = target.model.max_positions
     rows = [

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from specjax import sampling, types
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.text import Tokenizer
@@ -101,10 +103,16 @@ def _ids(target: LoadedModel, prompt: Prompt, chat: bool | None) -> list[int]:
     if chat or (chat is None and tokenizer.chat_template is not None):
       return tokenizer.encode_chat([{"role": "user", "content": prompt}])
     return tokenizer.encode(prompt)
-  messages = [item for item in prompt if isinstance(item, Mapping)]
-  if messages:
-    return _tokenizer(target).encode_chat(messages)
-  return [item for item in prompt if not isinstance(item, Mapping)]
+  if isinstance(prompt, list | tuple) and prompt:
+    if all(isinstance(item, Mapping) for item in prompt):
+      return _tokenizer(target).encode_chat(prompt)
+  ids = np.asarray(prompt)
+  if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+    raise ValueError(
+      "a prompt is a string, a list of messages or a list of token ids, got"
+      f" {prompt!r:.60}"
+    )
+  return ids.tolist()
 
 
 def _tokenizer(target: LoadedModel) -> Tokenizer:
