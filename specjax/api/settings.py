@@ -103,9 +103,10 @@ def _ids(target: LoadedModel, prompt: Prompt, chat: bool | None) -> list[int]:
     if chat or (chat is None and tokenizer.chat_template is not None):
       return tokenizer.encode_chat([{"role": "user", "content": prompt}])
     return tokenizer.encode(prompt)
-  if isinstance(prompt, list | tuple) and prompt:
-    if all(isinstance(item, Mapping) for item in prompt):
-      return _tokenizer(target).encode_chat(prompt)
+  if isinstance(prompt, Sequence):
+    messages = [item for item in prompt if isinstance(item, Mapping)]
+    if messages and len(messages) == len(prompt):
+      return _tokenizer(target).encode_chat(messages)
   ids = np.asarray(prompt)
   if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
     raise ValueError(
