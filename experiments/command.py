@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from absl import app, flags
 
@@ -32,7 +32,7 @@ def run(main: Callable[[], int | None]) -> None:
 
 
 @contextlib.contextmanager
-def interrupts_held() -> Iterator[None]:
+def interrupts_held() -> Generator[None]:
   """Ctrl-C waits until the block is done.
 
   Inside an import of native code it would crash or be an ImportError.

@@ -37,9 +37,11 @@ class Stops:
 
   eos_ids: tuple[int, ...] = ()
 
-  def init(self, tables: StopTables | None, batch: int) -> Int[Array, "B"]:
-    del tables
-    return jnp.zeros((batch,), jnp.int32)
+  def init(
+    self, tables: StopTables | None, tokens, prompt_length: Int[Array, "B"]
+  ) -> Int[Array, "B"]:
+    del tables, tokens
+    return jnp.zeros_like(prompt_length)
 
   def apply(
     self, tables, state, slots: Slots, logits: Float[Array, "B W V"]
@@ -89,9 +91,11 @@ class MinNewTokens:
   count: int
   eos_ids: tuple[int, ...]
 
-  def init(self, tables, batch: int) -> Int[Array, "B"]:
-    del tables
-    return jnp.zeros((batch,), jnp.int32)
+  def init(
+    self, tables, tokens, prompt_length: Int[Array, "B"]
+  ) -> Int[Array, "B"]:
+    del tables, tokens
+    return jnp.zeros_like(prompt_length)
 
   def apply(
     self,
@@ -120,13 +124,15 @@ class Penalties:
   new tokens of the text, those of the node's own path included.
   """
 
+  vocab_size: int
   presence: float = 0.0
   frequency: float = 0.0
-  vocab_size: int = 0
 
-  def init(self, tables, batch: int) -> Int[Array, "B V"]:
-    del tables
-    return jnp.zeros((batch, self.vocab_size), jnp.int32)
+  def init(
+    self, tables, tokens, prompt_length: Int[Array, "B"]
+  ) -> Int[Array, "B V"]:
+    del tables, tokens
+    return jnp.zeros((prompt_length.shape[0], self.vocab_size), jnp.int32)
 
   def apply(
     self,
@@ -135,11 +141,15 @@ class Penalties:
     slots: Slots,
     logits: Float[Array, "B W V"],
   ) -> Float[Array, "B W V"]:
-    nodes = jax.nn.one_hot(slots.tokens, self.vocab_size)  # [B W V]
     # Slot 0 is committed: where it is new, the state counts it already.
-    path = slots.mask.at[..., 0].set(False).astype(jnp.float32)
-    path = jnp.broadcast_to(path, (nodes.shape[0], *path.shape[1:]))
-    used = state[:, None] + jnp.einsum("bij,bjv->biv", path, nodes)
+    path = slots.mask.at[..., 0].set(False).astype(jnp.int32)
+    path = jnp.broadcast_to(path, (state.shape[0], *path.shape[1:]))
+
+    def count(state, path, tokens):
+      rows = jnp.broadcast_to(state, (path.shape[0], state.shape[0]))
+      return rows.at[:, tokens].add(path)
+
+    used = jax.vmap(count)(state, path, slots.tokens)  # [B W V]
     return logits - self.frequency * used - self.presence * (used > 0)
 
   def advance(self, tables, state, emitted, count):
@@ -153,15 +163,22 @@ class Penalties:
 class Together:
   """Several constraints; tables and states are tuples, one a part.
 
-  Each part sees the burst as the parts before it cut it, so the finish code of
-  the last part that cuts is that of the earliest token.
+  Each part sees the burst as the parts before it cut it. The finish code is
+  that of the part that cut at the earliest token, of several the last's.
   """
 
   parts: tuple[Constraint, ...]
 
-  def init(self, tables: tuple[PyTree, ...] | None, batch: int) -> PyTree:
+  def init(
+    self,
+    tables: tuple[PyTree, ...] | None,
+    tokens: Int[Array, "B T"],
+    prompt_length: Int[Array, "B"],
+  ) -> PyTree:
     pairs = zip(self.parts, self._tables(tables), strict=True)
-    return tuple(part.init(table, batch) for part, table in pairs)
+    return tuple(
+      part.init(table, tokens, prompt_length) for part, table in pairs
+    )
 
   def apply(self, tables, state, slots: Slots, logits):
     rest = zip(self.parts, self._tables(tables), state, strict=True)

@@ -9,7 +9,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from specjax.types import Rows
+from specjax.types import Feedback, Proposal, Rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,6 @@ class Constant:
     del control
     return rows.max_draft
 
-  def update(self, control, rows: Rows, drafted, accepted):
-    del rows, drafted, accepted
+  def update(self, control, rows: Rows, proposal: Proposal, seen: Feedback):
+    del rows, proposal, seen
     return control

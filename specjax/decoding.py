@@ -68,18 +68,19 @@ def init_rows(
   )
   # The rows are donated later: nothing in them may be the caller's.
   given = jax.tree.map(lambda x: x.copy(), given)
-  state = _empty(engine, params, batch, size, max_rounds, logprobs)
+  state = _empty(engine, params, tokens, prompt_length, max_rounds, logprobs)
   return Rows(**given, **state)
 
 
-@jax.jit(static_argnums=(0, 2, 3, 4, 5))
-def _empty(engine, params, batch, size, max_rounds, logprobs):
+@jax.jit(static_argnames=("engine", "max_rounds", "logprobs"))
+def _empty(engine, params, tokens, prompt_length, max_rounds, logprobs):
+  batch, size = tokens.shape
   return dict(
     rounds=jnp.zeros((batch,), jnp.int32),
     history=jnp.zeros((batch, max_rounds, 4), jnp.int32),
     cache=engine.model.init_cache(batch, size),
     logprobs=jnp.zeros((batch, size)) if logprobs else None,
-    constraint=engine.constraint.init(params.constraint, batch),
+    constraint=engine.constraint.init(params.constraint, tokens, prompt_length),
     draft=engine.drafter.init(params, batch, size),
     control=engine.policy.init(batch),
   )
@@ -90,74 +91,71 @@ def decode_round(engine: Engine, params: Params, rows: Rows) -> Rows:
   keys = Streams(rows.key, rows.length)
   proposal, draft = passes.propose(engine, params, rows, keys)
   judged, width = passes.judge(engine, params, rows, proposal, keys)
-  verdict, nodes = judged.verdict, proposal.nodes
+  verdict = judged.verdict
 
-  emitted = passes.emit(nodes, verdict)
+  emitted = passes.emit(proposal.nodes, verdict)
   count = jnp.where(rows.active, verdict.accepted + 1, 0)
   count = jnp.minimum(count, rows.limit - rows.length)
   constraint, count, finish = engine.constraint.advance(
     params.constraint, rows.constraint, emitted, count
   )
-  length = rows.length + count
-  full = (finish == RUNNING) & (length >= rows.limit)
+  full = (finish == RUNNING) & (rows.length + count >= rows.limit)
   finish = jnp.where(full, LENGTH, finish)
 
-  # The cache held every token but the last. Now it gets that one and the kept
-  # nodes; the round's own extra token is the new last.
-  cache = kv_cache.commit(
-    rows.cache, judged.fresh, _identity(verdict.slots), count
-  )
   accepted = jnp.minimum(verdict.accepted, count)
-  drafted = jnp.where(rows.active, nodes.count, 0)
+  last = passes.gather_tokens(rows.tokens, rows.length - 1, 1)
   seen = Feedback(
-    inputs=jnp.concatenate(
-      [
-        passes.gather_tokens(rows.tokens, rows.length - 1, 1),
-        emitted[:, :-1],
-      ],
-      1,
-    ),
+    inputs=jnp.concatenate([last, emitted[:, :-1]], 1),
     emitted=emitted,
     count=count,
     taps=judged.taps,
     slots=verdict.slots,
-    nodes=nodes,
+    accepted=accepted,
+    nodes=proposal.nodes,
     logits=judged.logits,
   )
-  logprobs = rows.logprobs
-  if logprobs is not None and judged.logprobs is not None:
-    logprobs = passes.write_tokens(
-      logprobs, judged.logprobs, rows.length, count
-    )
-  record = jnp.stack(
-    [drafted, accepted, count, jnp.broadcast_to(width, count.shape)], -1
-  )
-  ran = rows.active.astype(jnp.int32)
+  drafted = jnp.where(rows.active, proposal.nodes.count, 0)
+  width = jnp.broadcast_to(width, count.shape)
+  record = jnp.stack([drafted, accepted, count, width], -1)
+  control = engine.policy.update(rows.control, rows, proposal, seen)
   return dataclasses.replace(
-    rows,
-    tokens=passes.write_tokens(rows.tokens, emitted, rows.length, count),
-    length=length,
+    _commit(rows, judged, emitted, count, record),
     active=rows.active & (finish == RUNNING),
     finish=jnp.where(rows.active, finish, rows.finish),
-    rounds=rows.rounds + ran,
-    history=passes.write_tokens(
-      rows.history, record[:, None], rows.rounds, ran
-    ),
-    cache=cache,
-    logprobs=logprobs,
     constraint=_where_active(rows.active, constraint, rows.constraint),
+    control=_where_active(rows.active, control, rows.control),
     draft=engine.drafter.observe(params, draft, seen),
-    control=_where_active(
-      rows.active,
-      engine.policy.update(rows.control, rows, drafted, accepted),
-      rows.control,
-    ),
   )
 
 
-def _identity(slots: Int[Array, "B S"]) -> Int[Array, "B S"]:
-  index = jnp.arange(slots.shape[1], dtype=jnp.int32)
-  return jnp.broadcast_to(index, slots.shape)
+def _commit(
+  rows: Rows,
+  judged: passes.Judged,
+  emitted: Int[Array, "B S"],
+  count: Int[Array, "B"],
+  record: Int[Array, "B 4"],
+) -> Rows:
+  """Writes what a round kept: text, cache, figures; nothing of done rows.
+
+  The cache held every token but the last. Now it gets that one and the kept
+  nodes; the round's own extra token is the new last.
+  """
+  start, ran = rows.length, rows.active.astype(jnp.int32)
+  logprobs = rows.logprobs
+  if logprobs is not None and judged.logprobs is not None:
+    logprobs = passes.write_tokens(logprobs, judged.logprobs, start, count)
+  order = jnp.arange(emitted.shape[1], dtype=jnp.int32)
+  order = jnp.broadcast_to(order, emitted.shape)
+  history = passes.write_tokens(rows.history, record[:, None], rows.rounds, ran)
+  return dataclasses.replace(
+    rows,
+    tokens=passes.write_tokens(rows.tokens, emitted, start, count),
+    length=start + count,
+    rounds=rows.rounds + ran,
+    history=history,
+    cache=kv_cache.commit(rows.cache, judged.fresh, order, count),
+    logprobs=logprobs,
+  )
 
 
 def _where_active(active: Bool[Array, "B"], new, old):

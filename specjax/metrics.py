@@ -50,12 +50,19 @@ class Stats:
     return tuple(n / self.drafting_rounds for n in self.accepted_at)
 
 
-def row_stats(history: Int[np.ndarray, "R 4"], count: int) -> Stats:
-  """Figures of one row from its history, of which `count` rounds ran."""
+def row_stats(
+  history: Int[np.ndarray, "R 4"], count: int, max_depth: int | None = None
+) -> Stats:
+  """Figures of one row from its history, of which `count` rounds ran.
+
+  Args:
+    max_depth: of its drafts; None for chains, as deep as they have nodes.
+  """
   ran = np.asarray(history)[:count]
   drafted, accepted = ran[:, DRAFTED], ran[:, ACCEPTED]
   drafting = drafted > 0
   depth = int(drafted.max(initial=0))
+  depth = depth if max_depth is None else min(depth, max_depth)
   kept = [int((accepted[drafting] > i).sum()) for i in range(depth)]
   values, counts = np.unique(ran[:, WIDTH], return_counts=True)
   return Stats(

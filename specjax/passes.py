@@ -233,8 +233,10 @@ def _judge_at(
   keys: Streams,
   width: int,
 ) -> Judged:
-  nodes = trees.narrow(proposal.nodes, width)
-  proposal = dataclasses.replace(proposal, nodes=nodes)
+  nodes, q_row = trees.narrow(proposal.nodes, width), proposal.q_row
+  if q_row is not None:
+    q_row = q_row[:, : nodes.num_judged]
+  proposal = dataclasses.replace(proposal, nodes=nodes, q_row=q_row)
   last = gather_tokens(rows.tokens, rows.length - 1, 1)[:, 0]
   slots = trees.make_slots(last, rows.length, nodes)
   cache = kv_cache.hide_done(rows.cache, rows.active)

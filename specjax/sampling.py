@@ -66,7 +66,7 @@ def make_sampling(
 
   return Sampling(
     temperature=full(t, np.float32),
-    top_k=full(k, np.int32),
+    top_k=full(np.minimum(k, np.iinfo(np.int32).max), np.int32),
     top_p=full(p, np.float32),
     min_p=full(m, np.float32),
     uses=uses,

@@ -124,7 +124,8 @@ class Proposal:
   """What a drafter proposes.
 
   `q` None says that every node is a point mass, lawful however the token was
-  found. Else node i was really drawn from row `q_row[i]` of q.
+  found. Else node i was really drawn from row `q_row[i]` of q. `aux` is for the
+  policy: confidences and the like.
   """
 
   nodes: Nodes
@@ -161,6 +162,7 @@ class Feedback:
   count: Int[Array, "B"]
   taps: dict[str, Array]
   slots: Int[Array, "B S"] | None = None
+  accepted: Int[Array, "B"] | None = None  # nodes kept and emitted
   nodes: Nodes | None = None
   logits: Float[Array, "B W V"] | None = None
 
@@ -303,15 +305,24 @@ class Policy(Protocol):
   def init(self, batch: int) -> Any: ...
   def budget(self, control: Any, rows: Rows) -> Int[Array, "B"]: ...
   def update(
-    self, control: Any, rows: Rows, drafted: Array, accepted: Array
-  ) -> Any: ...
+    self, control: Any, rows: Rows, proposal: Proposal, seen: Feedback
+  ) -> Any:
+    """After a round, for `rows` as they were before it."""
+    ...
 
 
 @runtime_checkable
 class Constraint(Protocol):
   """Stops, penalties and biases: state a row, extended along each path."""
 
-  def init(self, tables: Any, batch: int) -> Any: ...
+  def init(
+    self,
+    tables: Any,
+    tokens: Int[Array, "B T"],
+    prompt_length: Int[Array, "B"],
+  ) -> Any:
+    """State of rows with only a prompt; every leaf leads with B."""
+    ...
 
   def apply(
     self,

@@ -100,7 +100,7 @@ def bent(constraint, state):
 
 
 def test_penalties_count_the_state_and_the_path():
-  penalties = Penalties(presence=10.0, frequency=1.0, vocab_size=5)
+  penalties = Penalties(5, presence=10.0, frequency=1.0)
   state = jnp.asarray([[0, 0, 2, 0, 1]])
   np.testing.assert_array_equal(
     bent(penalties, state),
@@ -150,7 +150,7 @@ def decode(drafter, constraint, tables, draft=None, batch=24):
 def test_bent_laws_give_the_same_tokens_whatever_is_drafted():
   both = Together(
     (
-      Penalties(presence=0.5, frequency=0.7, vocab_size=5),
+      Penalties(5, presence=0.5, frequency=0.7),
       MinNewTokens(9, (3,)),
       Stops((3,)),
     )

@@ -141,10 +141,6 @@ class Stream:
       raise ValueError(f"stop must be a list of strings, got {stop!r}")
     encoded = encode_prompts(target, prompts, chat)
     context = target.model.max_positions
-    rows = [
-      Row(prompt=ids, limit=min(len(ids) + max_new_tokens, context))
-      for ids in encoded
-    ]
     drafter, draft_params = _with_draft(target, drafter, draft)
     check_parts(drafter, rule)
     if drafter.max_depth >= context:
@@ -152,6 +148,14 @@ class Stream:
         f"drafts of {drafter.max_depth} tokens do not fit the context of"
         f" {context}: lower num_speculative_tokens"
       )
+    rows = [
+      Row(
+        prompt=ids,
+        limit=min(len(ids) + max_new_tokens, context),
+        max_depth=drafter.max_depth,
+      )
+      for ids in encoded
+    ]
     params = Params(target.params, draft_params, _stops(target, tuple(stop)))
     if rule is None:
       rule = default_rule(target.model, drafter, params)
@@ -256,8 +260,24 @@ def _stops(target: LoadedModel, stop: tuple[str, ...]) -> StopTables | None:
     return None
   if target.tokenizer is None:
     raise TextError(f"{target.name} has no tokenizer to find stop strings with")
+  if any("\ufffd" in text for text in stop):
+    raise TextError(
+      "a stop string must not contain U+FFFD, which stands for broken text"
+    )
   table = stop_tables(target.tokenizer, stop, target.model.vocab_size)
-  return StopTables(jnp.asarray(table))
+  return StopTables(jnp.asarray(_bucketed(table)))
+
+
+def _bucketed(table: np.ndarray) -> np.ndarray:
+  """The automaton with unreachable states before the last, which is the hit.
+
+  A program is compiled for a number of states: other stop strings of like
+  length then share it.
+  """
+  hit = len(table) - 1
+  extra = -len(table) % 16
+  table = np.where(table == hit, hit + extra, table)
+  return np.insert(table, [hit] * extra, 0, axis=0)
 
 
 def _row_keys(key: Any, count: int) -> Key[Array, "n"]:

@@ -48,6 +48,7 @@ class Row:
 
   prompt: list[int]
   limit: int
+  max_depth: int
   tokens: list[int] = dataclasses.field(default_factory=list)
   logprobs: list[float] = dataclasses.field(default_factory=list)
   history: list[np.ndarray] = dataclasses.field(default_factory=list)
@@ -57,7 +58,7 @@ class Row:
   @property
   def stats(self) -> metrics.Stats:
     history = np.asarray(self.history, np.int32).reshape(-1, 4)
-    return metrics.row_stats(history, len(history))
+    return metrics.row_stats(history, len(history), self.max_depth)
 
 
 @dataclasses.dataclass(frozen=True)

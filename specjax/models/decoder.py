@@ -16,7 +16,6 @@ from specjax.models.norms import RMSNorm
 from specjax.models.rope import rotation
 from specjax.types import Cache, Fresh, Pass, Slots
 
-
 # Layers of one shape are traced once, not once each.
 _SharedLayer = nn.jit(Layer)
 

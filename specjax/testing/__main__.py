@@ -11,6 +11,7 @@ import dataclasses
 import importlib
 import inspect
 import sys
+from typing import Any
 
 from specjax import acceptance
 from specjax.testing.battery import CHECKS, run_check
@@ -41,6 +42,7 @@ def make_case(drafter: str, rule: Rule) -> Case:
   if not inspect.isclass(found):
     return found(rule)
   label = f"{name}/{rule.name}"
+  make: Any = found
   if not dataclasses.is_dataclass(found):
     raise ValueError(
       f"{drafter!r} is neither a frozen dataclass nor a function"
@@ -49,14 +51,12 @@ def make_case(drafter: str, rule: Rule) -> Case:
     return model_case(
       rule,
       name=label,
-      make=lambda model, depth: found(
-        model=model, num_speculative_tokens=depth
-      ),
+      make=lambda model, depth: make(model=model, num_speculative_tokens=depth),
     )
   return ngram_case(
     rule,
     name=label,
-    make=lambda model, depth: found(num_speculative_tokens=depth),
+    make=lambda model, depth: make(num_speculative_tokens=depth),
     weights=no_draft_weights,
   )
 

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import PyTree
@@ -94,15 +95,15 @@ class Case:
     Raises:
       NotApplicable: the case has no best weights.
     """
-    if best and self.best_weights is None:
-      raise NotApplicable("no draft of this kind equals the target")
     weights = self.best_weights if best else self.weights
+    if weights is None:
+      raise NotApplicable("no draft of this kind equals the target")
     return Params(target, weights(model, target))
 
 
 def ngram_case(rule: Rule, **changes) -> Case:
   """Prompt lookup with a rule."""
-  options = dict(
+  options: dict[str, Any] = dict(
     name=f"ngram/{rule.name}",
     make=lambda model, depth: NGram(depth, 1, 3),
     rule=rule,
@@ -115,7 +116,9 @@ def ngram_case(rule: Rule, **changes) -> Case:
 
 def model_case(rule: Rule, **changes) -> Case:
   """A draft model of the target's kind with a rule."""
-  options = dict(name=f"model/{rule.name}", make=DraftModel, rule=rule)
+  options: dict[str, Any] = dict(
+    name=f"model/{rule.name}", make=DraftModel, rule=rule
+  )
   return Case(**(options | changes))
 
 
