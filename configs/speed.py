@@ -13,7 +13,7 @@ def get_config() -> config_dict.ConfigDict:
   """Sizes of the run; see specjax.evaluation.speed.Plan."""
   return config_dict.create(
     model="smollm2-135m",
-    prompt_tokens=48,
+    prompt="Write a short story about a lighthouse keeper.",
     rounds=16,
     repeats=9,
     capacity=512,

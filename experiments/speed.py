@@ -30,7 +30,9 @@ def main() -> None:
   from specjax.evaluation import speed
 
   target = load_model(settings.pop("model"))
-  result = speed.measure(target.model, target.params, speed.Plan(**settings))
+  chat = [{"role": "user", "content": settings.pop("prompt")}]
+  plan = speed.Plan(tuple(target.tokenizer.encode_chat(chat)), **settings)
+  result = speed.measure(target.model, target.params, plan)
   if _JSON.value:
     print(json.dumps(result))
     return

@@ -37,9 +37,9 @@ class Filler(NGram):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-  """Sizes of a speed run."""
+  """Sizes of a speed run; every row starts from the same prompt."""
 
-  prompt_tokens: int = 48
+  prompt: tuple[int, ...]
   rounds: int = 16
   repeats: int = 7
   capacity: int = 512
@@ -57,7 +57,8 @@ def measure(model: Model, params: PyTree, plan: Plan) -> dict:
   """
   reads, read_bytes = timing.read_kernels()
   round_of = functools.partial(_rounds, model, params, plan)
-  silent = NGram(max(plan.widths) - 1, plan.prompt_tokens, plan.prompt_tokens)
+  size = len(plan.prompt)
+  silent = NGram(max(plan.widths) - 1, size, size)
   cases: dict[str, Callable[[], float]] = {
     **reads,
     "plain": round_of(NoDraft(), 1),
@@ -123,15 +124,14 @@ def _rounds(
 
 
 def _prompts(engine, params, plan: Plan, batch: int, settings) -> Rows:
-  rng = np.random.default_rng(0)
-  shape = (batch, plan.capacity)
-  tokens = rng.integers(100, engine.model.vocab_size - 1, shape)
+  tokens = np.zeros((batch, plan.capacity), np.int32)
+  tokens[:, : len(plan.prompt)] = plan.prompt
   full = jnp.full((batch,), plan.capacity, jnp.int32)
   return decoding.init_rows(
     engine,
     params,
-    jnp.asarray(tokens, jnp.int32),
-    jnp.full((batch,), plan.prompt_tokens, jnp.int32),
+    jnp.asarray(tokens),
+    jnp.full((batch,), len(plan.prompt), jnp.int32),
     key=jax.random.split(jax.random.key(0), batch),
     sampling=sampling.make_sampling(batch, **settings),
     limit=full,
@@ -155,7 +155,7 @@ def _bare_step(model: Model, params: PyTree, plan: Plan) -> Callable[[], float]:
   def run() -> float:
     cache = model.init_cache(1, plan.capacity)
     cache = dataclasses.replace(
-      cache, length=jnp.full((1,), plan.prompt_tokens, jnp.int32)
+      cache, length=jnp.full((1,), len(plan.prompt), jnp.int32)
     )
     token = jnp.full((1, 1), 100, jnp.int32)
     token, cache = step(params, token, cache)
