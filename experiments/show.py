@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import answers, setup
+from experiments import answers, memory, setup
 from experiments.answers import Wave
 from experiments.command import INTERRUPTED
 from experiments.display import Screen
@@ -58,6 +58,7 @@ def run(
     try:
       setup.report("compiling")
       wave.stream.start()
+      memory.reuse_freed_memory()
       for event in wave.stream:
         shown.event(event)
       if compare:
