@@ -30,6 +30,8 @@ def main() -> None:
   from specjax.evaluation import speed
 
   target = load_model(settings.pop("model"))
+  if target.tokenizer is None:
+    raise ValueError(f"{target.name} has no tokenizer to read the prompt with")
   chat = [{"role": "user", "content": settings.pop("prompt")}]
   plan = speed.Plan(tuple(target.tokenizer.encode_chat(chat)), **settings)
   result = speed.measure(target.model, target.params, plan)
