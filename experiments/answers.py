@@ -6,9 +6,9 @@ from typing import Any
 
 import jax
 
-from experiments.prompts import Question
 from specjax import api, metrics
 from specjax.checkpoints.loaded import LoadedModel
+from specjax.evaluation.questions import Question
 
 # Rounds a dispatch: a tenth of a second of text, and little cost of its own.
 _ROUNDS = 4

@@ -6,8 +6,9 @@ python -m experiments.generate --prompt="Tell me about lighthouses." \
 
 from absl import flags
 
-from experiments import command, prompts
+from experiments import command
 from experiments import flags as shared
+from specjax.evaluation import questions
 
 shared.define_model()
 shared.define_drafting()
@@ -52,7 +53,7 @@ _COMPARE = flags.DEFINE_boolean(
 
 def main() -> int:
   """The exit status."""
-  questions = prompts.read(_PROMPT.value, _FILE.value)
+  asked = questions.read(_PROMPT.value, _FILE.value)
   if _BATCH.value < 1:
     raise ValueError(f"batch must be at least 1, got {_BATCH.value}")
   with command.interrupts_held():
@@ -61,11 +62,11 @@ def main() -> int:
   plan = setup.make_plan()
   compare = _COMPARE.value
   if compare is None:
-    single = len(questions) == 1 and len(questions[0].turns) == 1
+    single = len(asked) == 1 and len(asked[0].turns) == 1
     compare = single and not _JSON.value
   return show.run(
     plan,
-    questions,
+    asked,
     as_json=_JSON.value,
     compare=compare and plan.drafter != "none",
     chat=_CHAT.value,

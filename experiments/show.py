@@ -11,8 +11,8 @@ from experiments import answers, memory, setup
 from experiments.answers import Wave
 from experiments.command import INTERRUPTED
 from experiments.display import Screen
-from experiments.prompts import Question
 from specjax import api
+from specjax.evaluation.questions import Question
 
 FLAGS = flags.FLAGS
 

@@ -14,10 +14,13 @@ class Question:
   Attributes:
     turns: what the user says.
     labels: question_id and category, where the file has them.
+    begun: the beginning of the last turn's answer, which the model goes on
+      with; no part of what is counted.
   """
 
   turns: tuple[str, ...]
   labels: dict[str, Any] = dataclasses.field(default_factory=dict)
+  begun: str = ""
 
 
 def read(prompts: Sequence[str], path: str | None) -> list[Question]:
@@ -65,7 +68,10 @@ def _question(line: str, where: str) -> Question:
       if all(isinstance(turn, str) for turn in turns):
         keys = ("question_id", "category")
         labels = {key: entry[key] for key in keys if key in entry}
-        return Question(tuple(turns), labels)
+        begun = entry.get("begun", "")
+        if not isinstance(begun, str):
+          raise ValueError(f"{where}: begun must be a text, got {begun!r:.40}")
+        return Question(tuple(turns), labels, begun)
   raise ValueError(
     f'{where}: needs {{"prompt": TEXT}} or Spec-Bench\'s {{"question_id": ...,'
     ' "turns": [TEXT, ...]}'
