@@ -14,7 +14,7 @@ OWN = {"specjax", "experiments", "configs"}
 # Named for the users' sake: flax installs it whether or not it is used here.
 UNUSED = {"optax"}
 # In an extra: imported only where it is installed.
-OPTIONAL = {"libtpu"}
+OPTIONAL = {"libtpu", "llama_cpp", "torch", "transformers"}
 
 
 def _declared():
