@@ -1,0 +1,106 @@
+"""Answers of a mode beside those of its baseline to the same questions."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from specjax.evaluation import statistics
+from specjax.evaluation.records import Answer, Mode
+
+Pair = tuple[Answer, Answer]
+
+
+def baseline(mode: Mode, modes: Iterable[Mode]) -> Mode | None:
+  """Plain decoding by specjax at the mode's law; None where it was not run."""
+  for other in modes:
+    if other.is_plain and other.system == "specjax" and other.law == mode.law:
+      return other
+  return None
+
+
+def join(a: Iterable[Answer], b: Iterable[Answer]) -> list[Pair]:
+  """Answers of both to one question, turn and repeat, in the order of `a`."""
+  other = {_place(answer): answer for answer in b}
+  return [(x, other[_place(x)]) for x in a if _place(x) in other]
+
+
+def speedup(pairs: Sequence[Pair]) -> statistics.Speedup | None:
+  """Of the first over the second; None where no question can be compared.
+
+  Tokens and seconds of decoding are summed over the turns and repeats of a
+  question first. A question without tokens or seconds on a side is left out.
+  """
+  sums: dict[str, np.ndarray] = {}
+  for a, b in pairs:
+    row = np.asarray([a.new_tokens, a.decode_s, b.new_tokens, b.decode_s])
+    sums[a.question_id] = sums.get(a.question_id, np.zeros(4)) + row
+  rows = [row for row in sums.values() if (row > 0).all()]
+  if not rows:
+    return None
+  a_tokens, a_seconds, b_tokens, b_seconds = np.stack(rows, 1).tolist()
+  return statistics.speedup(a_tokens, a_seconds, b_tokens, b_seconds)
+
+
+def identity(pairs: Sequence[Pair]) -> dict[str, Any] | None:
+  """Whether token ids are equal, where they have to be.
+
+  They have to be in greedy decoding, and at any temperature where both used the
+  exact-match rule and one seed. A later turn is compared only where all turns
+  before it were equal: else its prompt is another.
+
+  Returns:
+    None where nothing has to be equal; else
+    compared, equal: answers.
+    tokens: compared, each answer up to its first difference and with it.
+    first_difference: {question_id, turn, repeat, index} of each that differs;
+      index is the first differing token, or where the shorter answer ends.
+    near_ties: None; which differences are ties of logits is not in a record.
+  """
+  if not any(_must_be_equal(a, b) for a, b in pairs):
+    return None
+  same: set[tuple[str, int, int]] = set()
+  differences, compared, tokens = [], 0, 0
+  for a, b in sorted(pairs, key=lambda pair: pair[0].turn):
+    turns = [(a.question_id, t, a.repeat) for t in range(a.turn)]
+    if not _must_be_equal(a, b) or not same.issuperset(turns):
+      continue
+    compared += 1
+    index = first_difference(a.token_ids, b.token_ids)
+    if index is None:
+      same.add(_place(a))
+      tokens += a.new_tokens
+      continue
+    tokens += index + 1
+    question, turn, repeat = _place(a)
+    differences.append(
+      {"question_id": question, "turn": turn, "repeat": repeat, "index": index}
+    )
+  return {
+    "compared": compared,
+    "equal": compared - len(differences),
+    "tokens": tokens,
+    "first_difference": differences,
+    "near_ties": None,
+  }
+
+
+def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
+  """Index of the first token that differs or that one lacks; None if equal."""
+  for index, (x, y) in enumerate(zip(a, b, strict=False)):
+    if x != y:
+      return index
+  return None if len(a) == len(b) else min(len(a), len(b))
+
+
+def _place(answer: Answer) -> tuple[str, int, int]:
+  return answer.question_id, answer.turn, answer.repeat
+
+
+def _must_be_equal(a: Answer, b: Answer) -> bool:
+  if a.mode.law != b.mode.law:
+    return False
+  if a.mode.temperature == 0:
+    return True
+  exact = a.mode.rule == b.mode.rule == "exact_match"
+  return exact and a.seed == b.seed

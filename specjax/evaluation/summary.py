@@ -1,0 +1,184 @@
+"""From the records of a run to all the figures that are printed of it."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specjax.evaluation import comparisons, paired
+from specjax.evaluation.paired import Pair
+from specjax.evaluation.pooling import is_repetitive, pool
+from specjax.evaluation.records import Answer, Mode, modes
+from specjax.evaluation.wording import law_name, verdict
+
+
+def summarize(
+  answers: Sequence[Answer],
+  costs: Any = None,
+  config: Mapping[str, Any] | None = None,
+  near_ties: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+  """All figures of a run, as JSON can hold them.
+
+  Args:
+    answers: of one run, or of several joined.
+    costs: JSON of the separate calls' times, kept as it is.
+    config: of the run, kept as it is.
+    near_ties: {mode: differences that are near-ties of the target's logits},
+      for those modes whose differences were all looked at.
+
+  Returns:
+    baseline: name of the first plain mode by specjax; None without one.
+    environment: what all answers have in common.
+    environment_varies: {field: [values]} of the rest.
+    config, costs: as given.
+    modes: a list of {
+      mode: its fields.
+      law: "greedy", or the settings of sampling.
+      baseline: name of plain decoding at the same law; None without it.
+      verdict: what is known of its output law, in a few words.
+      answers: how many.
+      pooled: of all answers; see `pooling.pool`.
+      speedup: over the baseline, of answers that both have; see
+        `statistics.Speedup`. None for the baseline itself.
+      identity: with the baseline's token ids; see `paired.identity`.
+      categories: {name: {answers, begun, pooled, speedup, identity}}; answers
+        whose beginning was given are rows of their own, marked "(begun)".
+      headline: {answers, left_out, left_out_repetitive, left_out_begun, pooled,
+        speedup, identity}, without answers whose beginning was given and those
+        that repeat more than 15 % of their 8-grams, or whose baseline's do.
+    }
+    prediction: [{mode, num_speculative_tokens, answers, predicted_s,
+      measured_s, ratio}] where seconds were predicted.
+    comparisons: [{a, b, law, scope, ratio, n, n_needed, sentence}]: every mode
+      against its baseline, and the fastest of a law against the others;
+      `ratio` is the speed of a over that of b, on the headline's answers
+      (scope "headline"), or on all where none are left ("all").
+
+  Raises:
+    ValueError: no answers.
+  """
+  if not answers:
+    raise ValueError("there are no answers to summarize")
+  known = modes(answers)
+  of_mode = {mode.name: [] for mode in known}
+  for answer in answers:
+    of_mode[answer.mode.name].append(answer)
+  common, varies = _environments(answers)
+  entries = [
+    _mode_entry(mode, known, of_mode, (near_ties or {}).get(mode.name))
+    for mode in known
+  ]
+  plain = [m for m in known if m.is_plain and m.system == "specjax"]
+  return {
+    "baseline": plain[0].name if plain else None,
+    "environment": common,
+    "environment_varies": varies,
+    "config": dict(config) if config is not None else {},
+    "costs": costs,
+    "modes": entries,
+    "prediction": [
+      _prediction(m, of_mode[m.name])
+      for m in known
+      if any(a.predicted_s is not None for a in of_mode[m.name])
+    ],
+    "comparisons": comparisons.compare(known, of_mode),
+  }
+
+
+def _mode_entry(
+  mode: Mode,
+  known: Sequence[Mode],
+  of_mode: Mapping[str, list[Answer]],
+  near_ties: int | None,
+) -> dict[str, Any]:
+  own = of_mode[mode.name]
+  base = paired.baseline(mode, known)
+  is_base = base is not None and base.name == mode.name
+  others = of_mode[base.name] if base is not None and not is_base else []
+  pairs = paired.join(own, others)
+  part = _part(own, pairs)
+  if part["identity"] is not None:
+    part["identity"]["near_ties"] = near_ties
+  groups: dict[str, list[Answer]] = {}
+  for answer in own:
+    groups.setdefault(_row_name(answer), []).append(answer)
+  return {
+    "mode": dataclasses.asdict(mode),
+    "law": law_name(mode),
+    "baseline": base.name if base is not None else None,
+    "verdict": "baseline" if is_base else verdict(mode, part["identity"]),
+    **part,
+    "categories": {
+      name: {
+        "begun": group[0].begun,
+        **_part(group, paired.join(group, others)),
+      }
+      for name, group in groups.items()
+    },
+    "headline": _headline(own, pairs),
+  }
+
+
+def _part(answers: Sequence[Answer], pairs: Sequence[Pair]) -> dict[str, Any]:
+  ratio = paired.speedup(pairs)
+  return {
+    "answers": len(answers),
+    "pooled": pool(answers),
+    "speedup": None if ratio is None else dataclasses.asdict(ratio),
+    "identity": paired.identity(pairs),
+  }
+
+
+def _headline(own: Sequence[Answer], pairs: Sequence[Pair]) -> dict[str, Any]:
+  flattered = {a.key for a, b in pairs if is_repetitive(b)}
+  begun = [a for a in own if a.begun]
+  repetitive = [
+    a for a in own if not a.begun and (is_repetitive(a) or a.key in flattered)
+  ]
+  out = {a.key for a in (*begun, *repetitive)}
+  return {
+    "left_out": len(out),
+    "left_out_begun": len(begun),
+    "left_out_repetitive": len(repetitive),
+    **_part(
+      [a for a in own if a.key not in out],
+      [(a, b) for a, b in pairs if a.key not in out],
+    ),
+  }
+
+
+def _row_name(answer: Answer) -> str:
+  name = answer.category or "no category"
+  if answer.begun and "begun" not in name:
+    return f"{name} (begun)"
+  return name
+
+
+def _environments(
+  answers: Sequence[Answer],
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+  """(what all have in common, the values of what they have not)."""
+  values: dict[str, list[Any]] = {}
+  for answer in answers:
+    for name in answer.environment:
+      values.setdefault(name, [])
+  for name, found in values.items():
+    for answer in answers:
+      value = answer.environment.get(name)
+      if value not in found:
+        found.append(value)
+  common = {name: found[0] for name, found in values.items() if len(found) == 1}
+  return common, {n: found for n, found in values.items() if len(found) > 1}
+
+
+def _prediction(mode: Mode, own: Sequence[Answer]) -> dict[str, Any]:
+  with_one = [a for a in own if a.predicted_s is not None]
+  figures = pool(with_one)
+  return {
+    "mode": mode.name,
+    "num_speculative_tokens": mode.num_speculative_tokens,
+    "answers": len(with_one),
+    "predicted_s": figures["predicted_s"],
+    "measured_s": figures["decode_s"],
+    "ratio": figures["predicted_over_measured"],
+  }
