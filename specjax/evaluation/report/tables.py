@@ -1,0 +1,187 @@
+"""Rows of the page's tables and its sentences, from a run's summary."""
+
+import dataclasses
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from specjax.evaluation.records import Mode
+
+LEFT_OUT = (
+  "answers of which more than 15 % of the 8-grams repeat, and answers whose"
+  " beginning was given, since both flatter lookup"
+)
+_FIRST = ("model", "draft_model", "device", "dtype", "versions", "commit")
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+  """An estimate between two bounds, over n prompts."""
+
+  estimate: float
+  low: float | None
+  high: float | None
+  n: int | None
+  n_needed: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """Figures of one mode, over all answers or over some of them.
+
+  Attributes:
+    name: of the mode or of the category.
+    verdict: what is known of its output law.
+    identity: how its token ids compare with plain decoding.
+    speedup: over plain decoding of the same law; None without one.
+    figures: `pooled` of the summary.
+  """
+
+  name: str
+  verdict: str
+  identity: str
+  answers: int | None
+  left_out: int | None
+  speedup: Interval | None
+  figures: dict[str, Any]
+
+
+def headline(summary: dict[str, Any]) -> list[Row]:
+  """A row a mode, without what flatters lookup."""
+  return [
+    _row(entry, entry.get("headline") or entry, _name(entry))
+    for entry in summary.get("modes", [])
+  ]
+
+
+def everything(summary: dict[str, Any]) -> list[Row]:
+  """A row a mode, nothing left out."""
+  return [_row(e, e, _name(e)) for e in summary.get("modes", [])]
+
+
+def categories(summary: dict[str, Any]) -> list[tuple[str, list[Row]]]:
+  """(mode, a row a category) for each mode."""
+  return [
+    (
+      _name(entry),
+      [
+        _row(entry, part, name)
+        for name, part in (entry.get("categories") or {}).items()
+      ],
+    )
+    for entry in summary.get("modes", [])
+  ]
+
+
+def speedups(summary: dict[str, Any]) -> tuple[list[str], list[Any]]:
+  """Speedup by category: (modes, [(category, an interval or None a mode)])."""
+  modes = [m for m in summary.get("modes", []) if not _mode(m).is_plain]
+  names = {c: None for m in modes for c in m.get("categories") or {}}
+  rows = [
+    (
+      category,
+      [
+        interval((m.get("categories") or {}).get(category, {}).get("speedup"))
+        for m in modes
+      ],
+    )
+    for category in names
+  ]
+  return [_name(m) for m in modes], rows
+
+
+def sentences(summary: dict[str, Any]) -> list[str]:
+  """The comparisons, in words."""
+  comparisons = summary.get("comparisons") or []
+  return [c["sentence"] for c in comparisons if c.get("sentence")]
+
+
+def describe_law(mode: Mode) -> str:
+  """What is known of the output law of a mode, plainly."""
+  if mode.lossless is None:
+    return f"{mode.system} does not say whether it is lossless"
+  if mode.is_plain and mode.lossless:
+    return "plain decoding of the target"
+  rule = f" (rule {mode.rule})" if mode.rule else ""
+  if mode.lossless:
+    return f"lossless: the output law is exactly the target's{rule}"
+  return f"lossy: the output law is not the target's{rule}"
+
+
+def describe_identity(mode: Mode, identity: dict[str, Any] | None) -> str:
+  """How the token ids of a mode compare with those of plain decoding."""
+  if not identity or not identity.get("compared"):
+    return "not compared with plain decoding"
+  compared, equal = identity["compared"], identity.get("equal", 0)
+  if equal == compared:
+    return f"token ids equal plain decoding's in all {compared} answers"
+  text = f"token ids equal plain decoding's in {equal} of {compared} answers"
+  redrawn = mode.temperature > 0 and mode.rule != "exact_match"
+  if mode.lossless and redrawn:
+    text += ", as expected: this rule draws other tokens of the same law"
+  return text
+
+
+def interval(entry: dict[str, Any] | None) -> Interval | None:
+  """The interval of a summary's ratio."""
+  if not entry or entry.get("estimate") is None:
+    return None
+  names = [field.name for field in dataclasses.fields(Interval)]
+  return Interval(**{name: entry.get(name) for name in names})
+
+
+def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
+  """(label, value) of an environment, the most asked for first."""
+  rest = [name for name in environment if name not in _FIRST]
+  order = [name for name in _FIRST if name in environment] + sorted(rest)
+  pairs = [(n.replace("_", " "), _plain(environment[n])) for n in order]
+  return [(name, value) for name, value in pairs if value]
+
+
+def command(*sources: dict[str, Any]) -> str | None:
+  """The command line of a run, from the first source that has it."""
+  for source in sources:
+    found = source.get("command")
+    if found:
+      return found if isinstance(found, str) else shlex.join(map(str, found))
+  return None
+
+
+def _row(entry: dict[str, Any], part: dict[str, Any], name: str) -> Row:
+  mode = _mode(entry)
+  identity = part.get("identity") or (
+    entry.get("identity") if part is entry or "left_out" in part else None
+  )
+  return Row(
+    name=name,
+    verdict=describe_law(mode),
+    identity=describe_identity(mode, identity),
+    answers=part.get("answers", part.get("n")),
+    left_out=part.get("left_out"),
+    speedup=interval(part.get("speedup")),
+    figures=part.get("pooled") or {},
+  )
+
+
+def _mode(entry: dict[str, Any]) -> Mode:
+  known = {field.name for field in dataclasses.fields(Mode)}
+  return Mode(**{k: v for k, v in entry["mode"].items() if k in known})
+
+
+def _name(entry: dict[str, Any]) -> str:
+  return entry["mode"]["name"]
+
+
+def _plain(value: Any) -> str:
+  if isinstance(value, dict):
+    return ", ".join(_pairs(value))
+  if isinstance(value, list | tuple):
+    return ", ".join(_plain(item) for item in value)
+  return "" if value is None else str(value)
+
+
+def _pairs(value: dict[str, Any]) -> Iterator[str]:
+  for key, item in value.items():
+    text = _plain(item)
+    if text:
+      yield f"{key} {text}"
