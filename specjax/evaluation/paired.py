@@ -1,6 +1,6 @@
 """Answers of a mode beside those of its baseline to the same questions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from specjax.evaluation import statistics
 from specjax.evaluation.records import Answer, Mode
 
 Pair = tuple[Answer, Answer]
+Place = tuple[str, int, int]  # question, turn, repeat
 
 
 def baseline(mode: Mode, modes: Iterable[Mode]) -> Mode | None:
@@ -42,12 +43,21 @@ def speedup(pairs: Sequence[Pair]) -> statistics.Speedup | None:
   return statistics.speedup(a_tokens, a_seconds, b_tokens, b_seconds)
 
 
-def identity(pairs: Sequence[Pair]) -> dict[str, Any] | None:
+def identity(
+  pairs: Sequence[Pair],
+  within: Collection[tuple[str, str, int, int]] | None = None,
+  near_ties: Collection[Place] | None = None,
+) -> dict[str, Any] | None:
   """Whether token ids are equal, where they have to be.
 
   They have to be in greedy decoding, and at any temperature where both used the
   exact-match rule and one seed. A later turn is compared only where all turns
   before it were equal: else its prompt is another.
+
+  Args:
+    within: keys of the first answers to count; all where None.
+    near_ties: answers whose first difference is a near-tie; None where nobody
+      looked, for a record does not hold logits.
 
   Returns:
     None where nothing has to be equal; else
@@ -55,33 +65,36 @@ def identity(pairs: Sequence[Pair]) -> dict[str, Any] | None:
     tokens: compared, each answer up to its first difference and with it.
     first_difference: {question_id, turn, repeat, index} of each that differs;
       index is the first differing token, or where the shorter answer ends.
-    near_ties: None; which differences are ties of logits is not in a record.
+    near_ties: how many of these; None where nobody looked.
   """
-  if not any(_must_be_equal(a, b) for a, b in pairs):
-    return None
-  same: set[tuple[str, int, int]] = set()
-  differences, compared, tokens = [], 0, 0
+  same: set[Place] = set()
+  differences, ties, compared, tokens, comparable = [], 0, 0, 0, False
   for a, b in sorted(pairs, key=lambda pair: pair[0].turn):
-    turns = [(a.question_id, t, a.repeat) for t in range(a.turn)]
-    if not _must_be_equal(a, b) or not same.issuperset(turns):
+    if not _must_be_equal(a, b):
       continue
-    compared += 1
+    comparable = True
+    question, turn, repeat = _place(a)
+    if not all((question, before, repeat) in same for before in range(turn)):
+      continue
     index = first_difference(a.token_ids, b.token_ids)
     if index is None:
       same.add(_place(a))
-      tokens += a.new_tokens
+    if within is not None and a.key not in within:
       continue
-    tokens += index + 1
-    question, turn, repeat = _place(a)
-    differences.append(
-      {"question_id": question, "turn": turn, "repeat": repeat, "index": index}
-    )
+    compared += 1
+    tokens += a.new_tokens if index is None else index + 1
+    if index is not None:
+      ties += near_ties is not None and _place(a) in near_ties
+      place = {"question_id": question, "turn": turn, "repeat": repeat}
+      differences.append({**place, "index": index})
+  if not comparable:
+    return None
   return {
     "compared": compared,
     "equal": compared - len(differences),
     "tokens": tokens,
     "first_difference": differences,
-    "near_ties": None,
+    "near_ties": None if near_ties is None else ties,
   }
 
 
@@ -93,7 +106,7 @@ def first_difference(a: Sequence[int], b: Sequence[int]) -> int | None:
   return None if len(a) == len(b) else min(len(a), len(b))
 
 
-def _place(answer: Answer) -> tuple[str, int, int]:
+def _place(answer: Answer) -> Place:
   return answer.question_id, answer.turn, answer.repeat
 
 

@@ -1,11 +1,11 @@
 """From the records of a run to all the figures that are printed of it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from specjax.evaluation import comparisons, paired
-from specjax.evaluation.paired import Pair
+from specjax.evaluation.paired import Pair, Place
 from specjax.evaluation.pooling import is_repetitive, pool
 from specjax.evaluation.records import Answer, Mode, modes
 from specjax.evaluation.wording import law_name, verdict
@@ -15,7 +15,7 @@ def summarize(
   answers: Sequence[Answer],
   costs: Any = None,
   config: Mapping[str, Any] | None = None,
-  near_ties: Mapping[str, int] | None = None,
+  near_ties: Mapping[str, Collection[Place]] | None = None,
 ) -> dict[str, Any]:
   """All figures of a run, as JSON can hold them.
 
@@ -23,8 +23,9 @@ def summarize(
     answers: of one run, or of several joined.
     costs: JSON of the separate calls' times, kept as it is.
     config: of the run, kept as it is.
-    near_ties: {mode: differences that are near-ties of the target's logits},
-      for those modes whose differences were all looked at.
+    near_ties: {mode: (question_id, turn, repeat) of the answers whose first
+      difference is a near-tie of the target's logits}, for the modes whose
+      differences were all looked at.
 
   Returns:
     baseline: name of the first plain mode by specjax; None without one.
@@ -35,17 +36,17 @@ def summarize(
       mode: its fields.
       law: "greedy", or the settings of sampling.
       baseline: name of plain decoding at the same law; None without it.
-      verdict: what is known of its output law, in a few words.
       answers: how many.
+      verdict: what is known of its output law, in a few words.
       pooled: of all answers; see `pooling.pool`.
       speedup: over the baseline, of answers that both have; see
         `statistics.Speedup`. None for the baseline itself.
       identity: with the baseline's token ids; see `paired.identity`.
-      categories: {name: {answers, begun, pooled, speedup, identity}}; answers
-        whose beginning was given are rows of their own, marked "(begun)".
-      headline: {answers, left_out, left_out_repetitive, left_out_begun, pooled,
-        speedup, identity}, without answers whose beginning was given and those
-        that repeat more than 15 % of their 8-grams, or whose baseline's do.
+      categories: {name: {begun, and the five above}}; answers whose beginning
+        was given are rows of their own, marked "(begun)".
+      headline: {left_out, left_out_repetitive, left_out_begun, and the five
+        above}, without answers whose beginning was given and those that repeat
+        more than 15 % of their 8-grams, or whose baseline's do.
     }
     prediction: [{mode, num_speculative_tokens, answers, predicted_s,
       measured_s, ratio}] where seconds were predicted.
@@ -64,10 +65,13 @@ def summarize(
   for answer in answers:
     of_mode[answer.mode.name].append(answer)
   common, varies = _environments(answers)
-  entries = [
-    _mode_entry(mode, known, of_mode, (near_ties or {}).get(mode.name))
-    for mode in known
-  ]
+  entries = []
+  for mode in known:
+    own, base = of_mode[mode.name], paired.baseline(mode, known)
+    others = of_mode[base.name] if base is not None and base != mode else []
+    ties = (near_ties or {}).get(mode.name)
+    pairs = paired.join(own, others)
+    entries.append(_mode_entry(_Own(mode, base, own, pairs, ties)))
   plain = [m for m in known if m.is_plain and m.system == "specjax"]
   return {
     "baseline": plain[0].name if plain else None,
@@ -85,65 +89,62 @@ def summarize(
   }
 
 
-def _mode_entry(
-  mode: Mode,
-  known: Sequence[Mode],
-  of_mode: Mapping[str, list[Answer]],
-  near_ties: int | None,
-) -> dict[str, Any]:
-  own = of_mode[mode.name]
-  base = paired.baseline(mode, known)
-  is_base = base is not None and base.name == mode.name
-  others = of_mode[base.name] if base is not None and not is_base else []
-  pairs = paired.join(own, others)
-  part = _part(own, pairs)
-  if part["identity"] is not None:
-    part["identity"]["near_ties"] = near_ties
+@dataclasses.dataclass(frozen=True)
+class _Own:
+  """A mode's answers, beside the baseline's."""
+
+  mode: Mode
+  base: Mode | None
+  answers: list[Answer]
+  pairs: list[Pair]
+  near_ties: Collection[Place] | None
+
+  @property
+  def is_base(self) -> bool:
+    return self.base is not None and self.base.name == self.mode.name
+
+  def part(self, kept: Sequence[Answer]) -> dict[str, Any]:
+    """Figures of some of the answers."""
+    keys = {answer.key for answer in kept}
+    ratio = paired.speedup([pair for pair in self.pairs if pair[0].key in keys])
+    identity = paired.identity(self.pairs, keys, self.near_ties)
+    law = "baseline" if self.is_base else verdict(self.mode, identity)
+    return {
+      "answers": len(kept),
+      "verdict": law,
+      "pooled": pool(kept),
+      "speedup": None if ratio is None else dataclasses.asdict(ratio),
+      "identity": identity,
+    }
+
+
+def _mode_entry(own: _Own) -> dict[str, Any]:
   groups: dict[str, list[Answer]] = {}
-  for answer in own:
+  for answer in own.answers:
     groups.setdefault(_row_name(answer), []).append(answer)
   return {
-    "mode": dataclasses.asdict(mode),
-    "law": law_name(mode),
-    "baseline": base.name if base is not None else None,
-    "verdict": "baseline" if is_base else verdict(mode, part["identity"]),
-    **part,
+    "mode": dataclasses.asdict(own.mode),
+    "law": law_name(own.mode),
+    "baseline": own.base.name if own.base is not None else None,
+    **own.part(own.answers),
     "categories": {
-      name: {
-        "begun": group[0].begun,
-        **_part(group, paired.join(group, others)),
-      }
+      name: {"begun": group[0].begun, **own.part(group)}
       for name, group in groups.items()
     },
-    "headline": _headline(own, pairs),
+    "headline": _headline(own),
   }
 
 
-def _part(answers: Sequence[Answer], pairs: Sequence[Pair]) -> dict[str, Any]:
-  ratio = paired.speedup(pairs)
+def _headline(own: _Own) -> dict[str, Any]:
+  flattered = {a.key for a, b in own.pairs if is_repetitive(b)}
+  begun = [a for a in own.answers if a.begun]
+  rest = [a for a in own.answers if not a.begun]
+  kept = [a for a in rest if not is_repetitive(a) and a.key not in flattered]
   return {
-    "answers": len(answers),
-    "pooled": pool(answers),
-    "speedup": None if ratio is None else dataclasses.asdict(ratio),
-    "identity": paired.identity(pairs),
-  }
-
-
-def _headline(own: Sequence[Answer], pairs: Sequence[Pair]) -> dict[str, Any]:
-  flattered = {a.key for a, b in pairs if is_repetitive(b)}
-  begun = [a for a in own if a.begun]
-  repetitive = [
-    a for a in own if not a.begun and (is_repetitive(a) or a.key in flattered)
-  ]
-  out = {a.key for a in (*begun, *repetitive)}
-  return {
-    "left_out": len(out),
+    "left_out": len(own.answers) - len(kept),
     "left_out_begun": len(begun),
-    "left_out_repetitive": len(repetitive),
-    **_part(
-      [a for a in own if a.key not in out],
-      [(a, b) for a, b in pairs if a.key not in out],
-    ),
+    "left_out_repetitive": len(rest) - len(kept),
+    **own.part(kept),
   }
 
 
