@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 
+from specjax.evaluation import pooling
 from specjax.evaluation.report import folder as folders
 from specjax.evaluation.report import packing, tables, tokens
 
@@ -61,13 +62,16 @@ def render(run: folders.Run) -> str:
       script_hash=_hash(script),
       command=command,
       facts=tables.facts(shown),
+      varies=tables.facts(run.summary.get("environment_varies") or {}),
       config=json.dumps(run.config, indent=2, ensure_ascii=False),
-      baseline=run.summary.get("baseline"),
+      baselines=tables.baselines(run.summary),
       sentences=tables.sentences(run.summary),
       headline=tables.headline(run.summary),
       everything=tables.everything(run.summary),
-      left_out=tables.LEFT_OUT,
+      repetitive=pooling.REPETITIVE,
       categories=tables.categories(run.summary),
+      differences=tables.differences(run.summary),
+      prediction=run.summary.get("prediction") or [],
       category_modes=mode_names,
       speedups=speedups,
       token_counts=[

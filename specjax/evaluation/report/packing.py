@@ -100,7 +100,7 @@ def _round(entry: dict[str, Any], tokens: _Table) -> list[Any]:
   return [entry["width"], nodes, emitted]
 
 
-def _short(value: float | None) -> float | None:
+def _short(value: int | float | None) -> float | None:
   """Four digits; None of what JSON cannot hold."""
   if value is None or not math.isfinite(value):
     return None

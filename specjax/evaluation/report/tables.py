@@ -7,10 +7,6 @@ from typing import Any
 
 from specjax.evaluation.records import Mode
 
-LEFT_OUT = (
-  "answers of which more than 15 % of the 8-grams repeat, and answers whose"
-  " beginning was given, since both flatter lookup"
-)
 _FIRST = ("model", "draft_model", "device", "dtype", "versions", "commit")
 
 
@@ -32,7 +28,9 @@ class Row:
   Attributes:
     name: of the mode or of the category.
     verdict: what is known of its output law.
-    identity: how its token ids compare with plain decoding.
+    identity: how its token ids compare with plain decoding; "" for plain
+      decoding itself.
+    left_out: how many answers are not among them, and why; "" where all are.
     speedup: over plain decoding of the same law; None without one.
     figures: `pooled` of the summary.
   """
@@ -41,7 +39,7 @@ class Row:
   verdict: str
   identity: str
   answers: int | None
-  left_out: int | None
+  left_out: str
   speedup: Interval | None
   figures: dict[str, Any]
 
@@ -96,30 +94,39 @@ def sentences(summary: dict[str, Any]) -> list[str]:
   return [c["sentence"] for c in comparisons if c.get("sentence")]
 
 
+def differences(summary: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+  """(mode, question_id, turn, repeat and index) of what is not identical."""
+  return [
+    (_name(entry), place)
+    for entry in summary.get("modes", [])
+    for place in (entry.get("identity") or {}).get("first_difference") or []
+  ]
+
+
 def describe_law(mode: Mode) -> str:
   """What is known of the output law of a mode, plainly."""
-  if mode.lossless is None:
-    return f"{mode.system} does not say whether it is lossless"
   if mode.is_plain and mode.lossless:
     return "plain decoding of the target"
+  if mode.lossless is None:
+    return f"{mode.system} does not state its law"
   rule = f" (rule {mode.rule})" if mode.rule else ""
   if mode.lossless:
     return f"lossless: the output law is exactly the target's{rule}"
-  return f"lossy: the output law is not the target's{rule}"
+  return f"LOSSY: the output law is not the target's{rule}"
 
 
-def describe_identity(mode: Mode, identity: dict[str, Any] | None) -> str:
+def describe_identity(identity: dict[str, Any] | None) -> str:
   """How the token ids of a mode compare with those of plain decoding."""
   if not identity or not identity.get("compared"):
-    return "not compared with plain decoding"
+    return "token ids were not compared: they need not be plain decoding's"
   compared, equal = identity["compared"], identity.get("equal", 0)
   if equal == compared:
-    return f"token ids equal plain decoding's in all {compared} answers"
-  text = f"token ids equal plain decoding's in {equal} of {compared} answers"
-  redrawn = mode.temperature > 0 and mode.rule != "exact_match"
-  if mode.lossless and redrawn:
-    text += ", as expected: this rule draws other tokens of the same law"
-  return text
+    return f"token ids are plain decoding's in all {compared} answers"
+  text = f"token ids are plain decoding's in {equal} of {compared} answers"
+  ties = identity.get("near_ties")
+  if ties is None:
+    return text
+  return f"{text}; {ties} of the {compared - equal} differences are near-ties"
 
 
 def interval(entry: dict[str, Any] | None) -> Interval | None:
@@ -128,6 +135,11 @@ def interval(entry: dict[str, Any] | None) -> Interval | None:
     return None
   names = [field.name for field in dataclasses.fields(Interval)]
   return Interval(**{name: entry.get(name) for name in names})
+
+
+def baselines(summary: dict[str, Any]) -> set[str]:
+  """Names of the modes that others are compared with."""
+  return {e["baseline"] for e in summary.get("modes", []) if e.get("baseline")}
 
 
 def facts(environment: dict[str, Any]) -> list[tuple[str, str]]:
@@ -149,18 +161,31 @@ def command(*sources: dict[str, Any]) -> str | None:
 
 def _row(entry: dict[str, Any], part: dict[str, Any], name: str) -> Row:
   mode = _mode(entry)
-  identity = part.get("identity") or (
-    entry.get("identity") if part is entry or "left_out" in part else None
-  )
+  is_base = entry.get("baseline") == mode.name
   return Row(
     name=name,
     verdict=describe_law(mode),
-    identity=describe_identity(mode, identity),
-    answers=part.get("answers", part.get("n")),
-    left_out=part.get("left_out"),
+    identity="" if is_base else describe_identity(part.get("identity")),
+    answers=part.get("answers"),
+    left_out=_left_out(part),
     speedup=interval(part.get("speedup")),
     figures=part.get("pooled") or {},
   )
+
+
+def _left_out(part: dict[str, Any]) -> str:
+  if not part.get("left_out"):
+    return ""
+  reasons = [
+    f"{part[key]} {reason}"
+    for key, reason in (
+      ("left_out_repetitive", "repetitive"),
+      ("left_out_begun", "begun"),
+    )
+    if part.get(key)
+  ]
+  why = f" ({', '.join(reasons)})" if reasons else ""
+  return f"{part['left_out']}{why}"
 
 
 def _mode(entry: dict[str, Any]) -> Mode:

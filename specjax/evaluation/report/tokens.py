@@ -112,4 +112,4 @@ def _nodes(traces: Iterable[Trace]) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def _q(node: dict[str, Any]) -> float:
-  return 1.0 if node["q"] is None else node["q"]
+  return 1.0 if node["q"] is None else float(node["q"])

@@ -93,6 +93,7 @@
       trace = chosen;
       places = [];
       pinned = null;
+      const ends = new Set(); // rounds that end a line
       const rounds = trace.rounds.map((round, r) => {
         const box = make("span", "round");
         round[2].forEach((token, at) => {
@@ -103,12 +104,15 @@
           const kind = token[1] ? "draft" : "own";
           const element = make("span", `tok ${kind}`, ...shown(token[0]));
           box.append(place(element, r, at, null));
-          const ends = textOf(token[0]).split("\n").length - 1;
-          if (ends) box.append("\n".repeat(ends));
+          if (!textOf(token[0]).includes("\n")) return;
+          // A box that a line end closes would go on in the next line.
+          if (at + 1 < round[2].length) box.append("\n");
+          else ends.add(r);
         });
         return box;
       });
-      stream.replaceChildren(...rounds);
+      stream.replaceChildren(
+        ...rounds.flatMap((box, r) => (ends.has(r) ? [box, "\n"] : [box])));
       stream.removeAttribute("aria-activedescendant");
       byId("trace-prompt").textContent = data.texts[trace.prompt];
       byId("trace-figures").textContent = describe();
@@ -194,7 +198,8 @@
 
     const chip = (node, chosen) => {
       const kind = ["draft", "refused", "unreached", "cut"][node[5]];
-      const made = make("span", `tok ${kind}`, ...shown(node[2], true));
+      const made = make("span", `tok ${kind}`, ...shown(node[2], true),
+        make("small", "", number(node[3])));
       if (node === chosen) made.classList.add("chosen");
       made.title = `id ${idOf(node[2])}, ${data.fates[node[5]]}, ` +
         `p = ${number(node[3])}, q = ${number(node[4] === null ? 1 : node[4])}`;
@@ -247,7 +252,10 @@
         old.classList.remove("chosen", "current");
         old.removeAttribute("aria-selected");
       }
-      if (index === null) return;
+      if (index === null) {
+        stream.removeAttribute("aria-activedescendant");
+        return;
+      }
       const { element } = places[index];
       element.classList.add("chosen");
       element.setAttribute("aria-selected", "true");
