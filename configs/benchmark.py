@@ -1,0 +1,48 @@
+"""Prompt lookup against plain decoding, on a few classes of prompts.
+
+python -m experiments.benchmark
+"""
+
+import os
+
+from ml_collections import config_dict
+
+_PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
+
+
+def get_config() -> config_dict.ConfigDict:
+  """See experiments.benchmark_settings.Settings for the fields."""
+  return config_dict.create(
+    prompt_file=os.path.join(_PROMPTS, "classes.jsonl"),
+    categories=(
+      "code_edit",
+      "copy_with_changes",
+      "summary",
+      "story",
+      "chat",
+      "copy, begun",
+    ),
+    first_question=0,
+    last_question=config_dict.placeholder(int),
+    per_category=1,
+    model="smollm2-135m",
+    dtype=config_dict.placeholder(str),
+    draft_model=config_dict.placeholder(str),
+    draft_layers=config_dict.placeholder(int),
+    drafters=("ngram",),
+    rules=(),
+    num_speculative_tokens=(),
+    temperatures=(0.0,),
+    top_k=0,
+    top_p=1.0,
+    min_p=0.0,
+    lenience=config_dict.placeholder(float),
+    peers=(),
+    max_new_tokens=128,
+    repeats=2,
+    seed=0,
+    chat=config_dict.placeholder(bool),
+    costs=True,
+    cost_rounds=0,
+    route="",
+  )

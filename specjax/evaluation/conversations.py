@@ -1,0 +1,50 @@
+"""Prompts of questions, turn after turn, as token ids."""
+
+from collections.abc import Sequence
+
+from specjax.evaluation.questions import Question
+from specjax.text import Tokenizer
+
+
+def prompt_ids(
+  tokenizer: Tokenizer,
+  question: Question,
+  answers: Sequence[str],
+  chat: bool,
+) -> list[int]:
+  """Ids of the conversation up to the turn that follows `answers`.
+
+  Args:
+    tokenizer: the target's.
+    question: its turns; where its last answer is begun, the beginning follows
+      the prompt.
+    answers: what was said to the turns before.
+    chat: whether to use the chat template; else the texts a line each.
+  """
+  turn = len(answers)
+  messages = []
+  for text, answer in zip(question.turns, answers, strict=False):
+    messages.append({"role": "user", "content": text})
+    messages.append({"role": "assistant", "content": answer})
+  messages.append({"role": "user", "content": question.turns[turn]})
+  if chat:
+    ids = tokenizer.encode_chat(messages)
+  else:
+    ids = tokenizer.encode("\n".join(m["content"] for m in messages))
+  if is_begun(question, turn):
+    ids = ids + tokenizer.encode(question.begun, add_special=False)
+  return ids
+
+
+def is_begun(question: Question, turn: int) -> bool:
+  """Whether the answer to this turn is given its beginning."""
+  return bool(question.begun) and turn == len(question.turns) - 1
+
+
+def most_tokens(
+  tokenizer: Tokenizer, question: Question, chat: bool, max_new_tokens: int
+) -> int:
+  """Tokens of the whole conversation where every answer is full length."""
+  turns = len(question.turns)
+  asked = prompt_ids(tokenizer, question, [""] * (turns - 1), chat)
+  return len(asked) + turns * max_new_tokens
