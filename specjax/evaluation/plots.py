@@ -25,6 +25,7 @@ _STYLE = {
 }
 _MARKERS = "osD^vP*X<>"
 _BAND = 0.1  # predicted within this share of measured
+_LEAST_JUDGED = 20  # rounds; a share of fewer says nothing
 
 Entries = Sequence[Mapping[str, Any]]
 
@@ -68,12 +69,13 @@ def _speedup(entries: Entries, title: str) -> Figure | None:
   if not entries:
     return None
   classes = list({name: None for e in entries for name in e["categories"]})
-  rows = [*classes, "headline"]
-  height = max(3.2, 1.6 + len(rows) * (0.22 + 0.17 * len(entries)))
+  rows = ["headline", *classes]
+  of_one = 0.17 if len(entries) <= 8 else 0.11  # inches
+  height = max(3.2, 1.6 + len(rows) * (0.22 + of_one * len(entries)))
   figure, axes = _figure(9.5, height)
   for index, entry in enumerate(entries):
     shift = (index - (len(entries) - 1) / 2) * 0.8 / len(entries)
-    parts = [*(entry["categories"].get(c) for c in classes), entry["headline"]]
+    parts = [entry["headline"], *(entry["categories"].get(c) for c in classes)]
     points = [
       (row + shift, part["speedup"])
       for row, part in enumerate(parts)
@@ -90,8 +92,8 @@ def _speedup(entries: Entries, title: str) -> Figure | None:
       xerr=bounds,
       fmt=_MARKERS[index % len(_MARKERS)],
       color=_color(index, len(entries)),
-      markersize=5,
-      capsize=2.5,
+      markersize=5 if len(entries) <= 8 else 4,
+      capsize=2.5 if len(entries) <= 8 else 1.5,
       linewidth=1.3,
       label=_name(entry),
     )
@@ -123,15 +125,13 @@ def _acceptance(entries: Entries, title: str) -> Figure | None:
     (
       right,
       "acceptance_per_position_conditional",
-      "of the rounds that kept all before it",
+      f"of the rounds that kept all before it (at least {_LEAST_JUDGED})",
     ),
   )
   for axes, key, kind in kinds:
     for index, entry in enumerate(entries):
-      rates = entry["pooled"][key]
       axes.plot(
-        range(1, len(rates) + 1),
-        [float("nan") if rate is None else rate for rate in rates],
+        *_rates(entry["pooled"], key),
         marker=_MARKERS[index % len(_MARKERS)],
         color=_color(index, len(entries)),
         markersize=5,
@@ -147,6 +147,20 @@ def _acceptance(entries: Entries, title: str) -> Figure | None:
   figure.suptitle(f"Acceptance by position in the draft\n{title}", fontsize=12)
   _legend(figure)
   return figure
+
+
+def _rates(
+  figures: Mapping[str, Any], key: str
+) -> tuple[list[int], list[float]]:
+  """(positions from 1, rates) that enough rounds stand behind."""
+  conditional = key.endswith("conditional")
+  rates = figures[key]
+  shown = [
+    position
+    for position, rounds in enumerate(figures["judged_per_position"])
+    if not conditional or rounds >= _LEAST_JUDGED
+  ]
+  return [position + 1 for position in shown], [rates[p] for p in shown]
 
 
 def _emitted(entries: Entries, title: str) -> Figure | None:
@@ -197,7 +211,8 @@ def _prediction(
     return None
   names = {a.mode.name for a in known}
   entries = [e for e in entries if e["mode"]["name"] in names]
-  figure, axes = _figure(9.5, max(6.2, 1.4 + 0.26 * len(entries)))
+  height = max(5.8, 1.4 + 0.26 * len(entries))
+  figure, axes = _figure(height + 2.6, height)
   every = []
   for index, entry in enumerate(entries):
     color = _color(index, len(entries))

@@ -26,7 +26,9 @@ def pool(answers: Sequence[Answer]) -> dict[str, Any]:
     draft_acceptance_rate: accepted over drafted; None where nothing was.
     acceptance_per_position: share of the rounds that drafted in which position
       i was kept.
-    acceptance_per_position_conditional: see `conditional_acceptance`.
+    acceptance_per_position_conditional: share of the rounds that judged
+      position i in which it was kept; None where none did.
+    judged_per_position: rounds that judged position i; see `judge_counts`.
     emitted_per_round: {tokens: rounds that emitted so many}, keys as text.
     compile_s, prefill_s, decode_s: seconds.
     predicted_s, predicted_over_measured: seconds predicted, and over the
@@ -49,9 +51,7 @@ def pool(answers: Sequence[Answer]) -> dict[str, Any]:
     "new_tokens": new_tokens,
     "passes": passes,
     **_of_rounds(stats),
-    "acceptance_per_position_conditional": conditional_acceptance(known)
-    if stats
-    else None,
+    **_conditional(known),
     "tokens_per_s": _over(new_tokens, decode_s),
     "tokens_per_pass": _over(new_tokens, passes),
     "compile_s": sum(answer.compile_s for answer in answers),
@@ -88,16 +88,22 @@ def _of_rounds(stats: metrics.Stats | None) -> dict[str, Any]:
   }
 
 
-def conditional_acceptance(answers: Sequence[Answer]) -> list[float | None]:
-  """Share of the rounds that judged position i in which it was kept.
+def _conditional(answers: Sequence[Answer]) -> dict[str, Any]:
+  names = ("acceptance_per_position_conditional", "judged_per_position")
+  if not answers:
+    return dict.fromkeys(names)
+  kept, judged = judge_counts(answers)
+  rates = [k / n if n else None for k, n in zip(kept, judged, strict=True)]
+  return dict(zip(names, (rates, judged), strict=True))
+
+
+def judge_counts(answers: Sequence[Answer]) -> tuple[list[int], list[int]]:
+  """Rounds that kept position i, and those that judged it.
 
   A round judges position i if it drafted that many tokens and kept all before
   it, unless a stop or the token limit cut the round there: then nothing is
   known of it. In a tree position i is a depth, and the count of nodes stands
   for the depth drafted.
-
-  Returns:
-    a share a position; None where no round judged it.
   """
   depth = max((len(answer.stats.accepted_at) for answer in answers), default=0)
   kept, judged = [0] * depth, [0] * depth
@@ -106,10 +112,9 @@ def conditional_acceptance(answers: Sequence[Answer]) -> list[float | None]:
       for position in range(min(accepted, depth)):
         kept[position] += 1
         judged[position] += 1
-      refused = accepted < min(drafted, depth) and emitted > accepted
-      if refused:
+      if accepted < min(drafted, depth) and emitted > accepted:
         judged[accepted] += 1
-  return [k / n if n else None for k, n in zip(kept, judged, strict=True)]
+  return kept, judged
 
 
 def is_repetitive(answer: Answer) -> bool:

@@ -13,7 +13,7 @@ from specjax.evaluation.wording import law_name, verdict
 
 def summarize(
   answers: Sequence[Answer],
-  costs: Any = None,
+  costs: Mapping[str, Any] | None = None,
   config: Mapping[str, Any] | None = None,
   near_ties: Mapping[str, Collection[Place]] | None = None,
 ) -> dict[str, Any]:
@@ -21,7 +21,8 @@ def summarize(
 
   Args:
     answers: of one run, or of several joined.
-    costs: JSON of the separate calls' times, kept as it is.
+    costs: {mode: {passes, drafts, bookkeeping}} as `results.costs_json` makes
+      them, kept as they are.
     config: of the run, kept as it is.
     near_ties: {mode: (question_id, turn, repeat) of the answers whose first
       difference is a near-tie of the target's logits}, for the modes whose
@@ -36,6 +37,8 @@ def summarize(
       mode: its fields.
       law: "greedy", or the settings of sampling.
       baseline: name of plain decoding at the same law; None without it.
+      bookkeeping_share: of its measured rounds, what is neither drafting nor
+        target pass; None without costs.
       answers: how many.
       verdict: what is known of its output law, in a few words.
       pooled: of all answers; see `pooling.pool`.
@@ -64,21 +67,23 @@ def summarize(
   of_mode = {mode.name: [] for mode in known}
   for answer in answers:
     of_mode[answer.mode.name].append(answer)
-  common, varies = _environments(answers)
   entries = []
   for mode in known:
     own, base = of_mode[mode.name], paired.baseline(mode, known)
     others = of_mode[base.name] if base is not None and base != mode else []
     ties = (near_ties or {}).get(mode.name)
     pairs = paired.join(own, others)
-    entries.append(_mode_entry(_Own(mode, base, own, pairs, ties)))
+    entry = _mode_entry(_Own(mode, base, own, pairs, ties))
+    share = (costs or {}).get(mode.name, {}).get("bookkeeping")
+    entries.append({**entry, "bookkeeping_share": share})
   plain = [m for m in known if m.is_plain and m.system == "specjax"]
+  common, varies = _environments(answers)
   return {
     "baseline": plain[0].name if plain else None,
     "environment": common,
     "environment_varies": varies,
     "config": dict(config) if config is not None else {},
-    "costs": costs,
+    "costs": dict(costs) if costs is not None else {},
     "modes": entries,
     "prediction": [
       _prediction(m, of_mode[m.name])
