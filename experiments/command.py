@@ -18,13 +18,19 @@ _DEBUG = flags.DEFINE_boolean(
 )
 
 
-def run(main: Callable[[], int | None]) -> None:
-  """Parses the flags, calls main and exits with its status."""
+def run(
+  main: Callable[..., int | None], positional: Sequence[str] = ()
+) -> None:
+  """Parses the flags, calls main and exits with its status.
+
+  Args:
+    positional: names of the arguments that main takes, all of them needed.
+  """
   memory.return_freed_memory()  # before anything starts a thread
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):
       stream.reconfigure(errors="backslashreplace")
-  status = call(main, sys.argv)
+  status = call(main, sys.argv, positional)
   if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     # A second Ctrl-C ends the clean-up at exit, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -50,14 +56,17 @@ def interrupts_held() -> Generator[None]:
     raise KeyboardInterrupt
 
 
-def call(main: Callable[[], int | None], argv: Sequence[str]) -> int:
+def call(
+  main: Callable[..., int | None],
+  argv: Sequence[str],
+  positional: Sequence[str] = (),
+) -> int:
   """The status of a command: main's, 1 for an error, 2 for a wrong flag.
 
   An error is one line on stderr.
   """
   try:
-    _parse(argv)
-    return main() or 0
+    return main(*_parse(argv, positional)) or 0
   except flags.Error as error:
     return _fail(error, 2)
   except (ValueError, OSError) as error:
@@ -73,13 +82,20 @@ def call(main: Callable[[], int | None], argv: Sequence[str]) -> int:
     return INTERRUPTED
 
 
-def _parse(argv: Sequence[str]) -> None:
+def _parse(argv: Sequence[str], positional: Sequence[str]) -> list[str]:
   app.define_help_flags()
   if {"--help", "-help", "--helpshort", "-h"} & set(argv[1:]):
     app.usage(shorthelp=True, writeto_stdout=True, exitcode=0)
+  if positional:
+    flags.FLAGS.set_gnu_getopt()  # flags may follow them
   rest = flags.FLAGS(list(argv))[1:]
-  if rest:
-    raise flags.Error(f"unexpected argument {rest[0]!r}; see --help")
+  if len(rest) < len(positional):
+    missing = " and ".join(positional[len(rest) :])
+    raise flags.Error(f"{missing} missing; see --help")
+  if len(rest) > len(positional):
+    unexpected = rest[len(positional)]
+    raise flags.Error(f"unexpected argument {unexpected!r}; see --help")
+  return rest
 
 
 def _fail(error: Exception, status: int) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from specjax.evaluation import statistics
 from specjax.evaluation.records import Answer, Mode
@@ -27,20 +28,26 @@ def join(a: Iterable[Answer], b: Iterable[Answer]) -> list[Pair]:
 
 
 def speedup(pairs: Sequence[Pair]) -> statistics.Speedup | None:
-  """Of the first over the second; None where no question can be compared.
+  """Of the first over the second; None where no question can be compared."""
+  sums = list(work(pairs).values())
+  if not sums:
+    return None
+  a_tokens, a_seconds, b_tokens, b_seconds = np.stack(sums, 1).tolist()
+  return statistics.speedup(a_tokens, a_seconds, b_tokens, b_seconds)
 
-  Tokens and seconds of decoding are summed over the turns and repeats of a
-  question first. A question without tokens or seconds on a side is left out.
+
+def work(pairs: Sequence[Pair]) -> dict[str, Float[np.ndarray, "4"]]:
+  """{question: (tokens, seconds of decoding) of the first, then the second}.
+
+  Summed over the question's turns and repeats. A question without tokens or
+  seconds on a side is left out.
   """
   sums: dict[str, np.ndarray] = {}
   for a, b in pairs:
-    row = np.asarray([a.new_tokens, a.decode_s, b.new_tokens, b.decode_s])
-    sums[a.question_id] = sums.get(a.question_id, np.zeros(4)) + row
-  rows = [row for row in sums.values() if (row > 0).all()]
-  if not rows:
-    return None
-  a_tokens, a_seconds, b_tokens, b_seconds = np.stack(rows, 1).tolist()
-  return statistics.speedup(a_tokens, a_seconds, b_tokens, b_seconds)
+    row = [a.new_tokens, a.decode_s, b.new_tokens, b.decode_s]
+    before = sums.get(a.question_id, np.zeros(4))
+    sums[a.question_id] = before + np.asarray(row, np.float64)
+  return {name: row for name, row in sums.items() if (row > 0).all()}
 
 
 def identity(
