@@ -1,4 +1,4 @@
-"""The report: counts by hand, escaping, and what is not there."""
+"""The report: its figures, escaping, and what is not there."""
 
 import base64
 import dataclasses
@@ -11,7 +11,6 @@ import pytest
 
 from specjax.evaluation import records, report
 from specjax.evaluation.records import Answer, Mode
-from specjax.evaluation.report import tables, tokens
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <!-- <b>& {{ 7 * 7 }} \u2028"
 PLAIN = Mode("none", rule="exact_match", lossless=True)
@@ -74,7 +73,6 @@ def emitted(token, text, slot=None, p=0.5):
   }
 
 
-# Two rounds of a chain, then a tree with two children under its root.
 TRACE = {
   "mode": "ngram k=2",
   "question_id": "1",
@@ -86,20 +84,8 @@ TRACE = {
   "lossless": True,
   "rounds": [
     {
-      "width": 3,
-      "nodes": [
-        node(1, 0, 10, "The", 0.9, "accepted"),
-        node(2, 1, 11, " sea", 0.1, "refused"),
-        node(3, 2, 12, " x", 0.3, "unreached"),
-      ],
-      "emitted": [emitted(10, "The", 1), emitted(20, " light")],
-    },
-    {
-      "width": 3,
-      "nodes": [
-        node(1, 0, 11, " sea", 0.3, "refused"),
-        node(2, 1, 13, "s", 0.3, "unreached"),
-      ],
+      "width": 2,
+      "nodes": [node(1, 0, 11, " sea", 0.3, "refused")],
       "emitted": [emitted(21, "house")],
     },
     {
@@ -270,7 +256,7 @@ def test_the_policy_names_what_the_page_runs(tmp_path):
 
 def test_hostile_texts_stay_texts(tmp_path):
   trace = json.loads(json.dumps(TRACE))
-  trace["rounds"][0]["nodes"][1]["text"] = HOSTILE
+  trace["rounds"][0]["nodes"][0]["text"] = HOSTILE
   trace["mode"] = HOSTILE
   folder = make_folder(tmp_path, [trace])
   page = read_page(folder)
@@ -293,7 +279,7 @@ def test_the_data_hold_every_answer_and_trace(tmp_path):
     1,
   )
   (trace,) = data["traces"]
-  width, nodes, last = trace["rounds"][2]
+  width, nodes, last = trace["rounds"][1]
   fates = [data["fates"][n[5]] for n in nodes]
   assert (width, fates) == (5, ["refused", "accepted", "cut"])
   assert [n[:2] for n in nodes] == [[1, 0], [2, 0], [3, 2]]
@@ -389,29 +375,6 @@ def test_texts_without_utf8_do_not_stop_it(tmp_path):
   assert len(json.loads(read_page(folder).raw["data"])["answers"]) == 8
 
 
-def test_most_refused_by_hand():
-  sea, s = tokens.most_refused([TRACE])
-  assert (sea.token, sea.text, sea.refused, sea.judged) == (11, " sea", 2, 3)
-  assert sea.mean_p == pytest.approx(0.2) and sea.mean_q == 1.0
-  assert (s.token, s.refused, s.judged) == (22, 1, 1)
-  assert (s.mean_p, s.mean_q) == (0.2, 0.5)
-  assert tokens.most_refused([TRACE, TRACE], top=1)[0].refused == 4
-  assert tokens.most_refused([]) == []
-
-
-def test_acceptance_by_class_by_hand():
-  found = {c.name: c for c in tokens.by_class([TRACE])}
-  start, going_on = found["word start"], found["word continuation"]
-  # "The" begins the answer; " sea" three times and " x".
-  assert (start.drafted, start.accepted, start.refused) == (5, 2, 2)
-  assert start.acceptance == 0.5
-  # "s" behind " sea", and "s" behind "house" of the round before.
-  assert (going_on.drafted, going_on.accepted, going_on.refused) == (2, 0, 1)
-  cut = found["punctuation"]
-  assert (cut.drafted, cut.judged, cut.acceptance) == (1, 0, None)
-  assert set(found) == {"word start", "word continuation", "punctuation"}
-
-
 def test_a_mode_without_drafts_has_no_counts(tmp_path):
   plain = {
     **TRACE,
@@ -420,14 +383,6 @@ def test_a_mode_without_drafts_has_no_counts(tmp_path):
   }
   page = read_page(make_folder(tmp_path, [plain]))
   assert "No traced answer has a draft." in page.text
-
-
-def test_near_ties_are_said():
-  found = {"compared": 5, "equal": 3, "near_ties": 2}
-  assert "2 of the 2 differences are near-ties" in tables.describe_identity(
-    found
-  )
-  assert "were not compared" in tables.describe_identity(None)
 
 
 def test_the_script_names_only_what_the_page_has(tmp_path):

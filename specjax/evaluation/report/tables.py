@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specjax.evaluation.records import Mode
+from specjax.evaluation.report import claims
 
 _FIRST = ("model", "draft_model", "device", "dtype", "versions", "commit")
 
@@ -103,38 +104,17 @@ def differences(summary: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
   ]
 
 
-def describe_law(mode: Mode) -> str:
-  """What is known of the output law of a mode, plainly."""
-  if mode.is_plain and mode.lossless:
-    return "plain decoding of the target"
-  if mode.lossless is None:
-    return f"{mode.system} does not state its law"
-  rule = f" (rule {mode.rule})" if mode.rule else ""
-  if mode.lossless:
-    return f"lossless: the output law is exactly the target's{rule}"
-  return f"LOSSY: the output law is not the target's{rule}"
-
-
-def describe_identity(identity: dict[str, Any] | None) -> str:
-  """How the token ids of a mode compare with those of plain decoding."""
-  if not identity or not identity.get("compared"):
-    return "token ids were not compared: they need not be plain decoding's"
-  compared, equal = identity["compared"], identity.get("equal", 0)
-  if equal == compared:
-    return f"token ids are plain decoding's in all {compared} answers"
-  text = f"token ids are plain decoding's in {equal} of {compared} answers"
-  ties = identity.get("near_ties")
-  if ties is None:
-    return text
-  return f"{text}; {ties} of the {compared - equal} differences are near-ties"
-
-
 def interval(entry: dict[str, Any] | None) -> Interval | None:
   """The interval of a summary's ratio."""
   if not entry or entry.get("estimate") is None:
     return None
-  names = [field.name for field in dataclasses.fields(Interval)]
-  return Interval(**{name: entry.get(name) for name in names})
+  return Interval(
+    estimate=entry["estimate"],
+    low=entry.get("low"),
+    high=entry.get("high"),
+    n=entry.get("n"),
+    n_needed=entry.get("n_needed"),
+  )
 
 
 def baselines(summary: dict[str, Any]) -> set[str]:
@@ -164,8 +144,8 @@ def _row(entry: dict[str, Any], part: dict[str, Any], name: str) -> Row:
   is_base = entry.get("baseline") == mode.name
   return Row(
     name=name,
-    verdict=describe_law(mode),
-    identity="" if is_base else describe_identity(part.get("identity")),
+    verdict=claims.describe_law(mode, part.get("identity")),
+    identity="" if is_base else claims.describe_identity(part.get("identity")),
     answers=part.get("answers"),
     left_out=_left_out(part),
     speedup=interval(part.get("speedup")),

@@ -143,8 +143,13 @@
         const ratio = q1 > 0 ? p / q1 : null;
         const sibling = round[1].find((n) =>
           n[1] === parent && n[0] !== slot && n[5] !== REFUSED);
+        const alone = !round[1].some((n) => n[1] === parent && n[0] !== slot);
+        const why = trace.rule === "exact_match"
+          ? " The target drew another token."
+          : trace.rule === "rejection" && alone
+            ? " The rule keeps it with probability min(1, p/q)." : "";
         return "Proposed by the draft, refused: what it follows was kept, it" +
-          ` was not. p/q = ${number(ratio)}.` +
+          ` was not. p/q = ${number(ratio)}.${why}` +
           (sibling ? " Another proposal was kept in its place." : "");
       }
       if (fate === 2) {
@@ -162,7 +167,7 @@
           `proposal${refused > 1 ? "s were" : " was"} refused.`;
       }
       if (!round[1].length) return "The target's own token: nothing was drafted.";
-      return "The target's own token: no proposal was left to judge here.";
+      return "The target's own token, after the last proposal of its path.";
     };
 
     const bars = (token) => {
@@ -366,8 +371,13 @@
         : `${(100 * answer.repeated).toFixed(1)} %`;
       return make("tr", "", make("th", "", answer.mode),
         make("td", "", String(answer.question), make("div", "note", kind)),
-        make("td", "", details), make("td", "n", String(answer.tokens)),
-        make("td", "n", String(answer.passes)), make("td", "n", share));
+        make("td", "", details), figure("tokens", answer.tokens),
+        figure("passes", answer.passes), figure("repeated 8-grams", share));
+    };
+    const figure = (label, value) => {
+      const cell = make("td", "n", String(value));
+      cell.dataset.label = label;
+      return cell;
     };
     const grow = () => {
       const from = rows.childElementCount;
