@@ -309,7 +309,7 @@ def test_verdicts_and_sentences_stand_in_the_page(tmp_path):
   assert "token ids are plain decoding's in 3 of 4 answers" in text
   assert "LOSSY: the output law is not the target's (rule typical)" in text
   assert "A beats B & </script><img" in text
-  assert "Left out: ngram k=2 1 (1 repetitive)." in text
+  assert "Left out: ngram k=2: 1 (1 repetitive)." in text
   assert "bench '--name=a b'" in text
   assert "jax 9" in text and "abc, def" in text
 

@@ -17,18 +17,22 @@
       : value === 0 || value === 1 ? String(value)
         : value < 0.0005 ? value.toExponential(1) : value.toFixed(3);
 
-  // A token's text; spaces stay, what would not be seen is named.
-  const shown = (token, atEnds) => {
+  // A token's text, what would not be seen named; `spaces` names those too.
+  const shown = (token, spaces) => {
     const text = textOf(token);
     if (text === "") return [make("i", "", `‹${idOf(token)}›`)];
-    const out = [];
     const marks = { "\n": "⏎", "\t": "⇥", "\r": "␍" };
-    if (atEnds) marks[" "] = "␣";
-    for (const part of text.split(atEnds ? /([\n\t\r ])/ : /([\n\t\r])/)) {
-      if (part === "") continue;
-      out.push(marks[part] ? make("i", "", marks[part]) : part);
-    }
-    return out;
+    if (spaces) marks[" "] = "␣";
+    return text.split(/([\n\t\r ])/).filter(Boolean).map((part) =>
+      marks[part] ? make("i", "", marks[part]) : part);
+  };
+  // The same, and a new line where its text goes on after a line end.
+  const laidOut = (token) => {
+    const nodes = shown(token, false);
+    const last = textOf(token).lastIndexOf("\n");
+    if (last < 0 || last === textOf(token).length - 1) return nodes;
+    const at = nodes.findLastIndex((n) => n.textContent === "⏎");
+    return [...nodes.slice(0, at + 1), "\n", ...nodes.slice(at + 1)];
   };
 
   const fill = (select, values, wanted, name = String) => {
@@ -99,12 +103,12 @@
         round[2].forEach((token, at) => {
           for (const node of refusedAt(round, at)) {
             box.append(place(
-              make("span", "tok refused", ...shown(node[2])), r, at, node));
+              make("span", "tok refused", ...shown(node[2], false)), r, at, node));
           }
           const kind = token[1] ? "draft" : "own";
-          const element = make("span", `tok ${kind}`, ...shown(token[0]));
+          const element = make("span", `tok ${kind}`, ...laidOut(token[0]));
           box.append(place(element, r, at, null));
-          if (!textOf(token[0]).includes("\n")) return;
+          if (!textOf(token[0]).endsWith("\n")) return;
           // A box that a line end closes would go on in the next line.
           if (at + 1 < round[2].length) box.append("\n");
           else ends.add(r);
@@ -145,7 +149,7 @@
           n[1] === parent && n[0] !== slot && n[5] !== REFUSED);
         const alone = !round[1].some((n) => n[1] === parent && n[0] !== slot);
         const why = trace.rule === "exact_match"
-          ? " The target drew another token."
+          ? " The target's own choice was another token."
           : trace.rule === "rejection" && alone
             ? " The rule keeps it with probability min(1, p/q)." : "";
         return "Proposed by the draft, refused: what it follows was kept, it" +
@@ -176,7 +180,7 @@
         const same = alternative === token[0];
         const fillBar = make("span");
         fillBar.style.width = `${100 * p}%`;
-        const name = make("code", same ? "emitted" : "", ...shown(alternative, 1));
+        const name = make("code", same ? "emitted" : "", ...shown(alternative, true));
         name.title = `id ${idOf(alternative)}`;
         box.append(name, make("div", "bar", fillBar),
           make("span", same ? "n emitted" : "n", number(p)));
