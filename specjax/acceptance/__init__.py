@@ -6,11 +6,18 @@ from specjax.acceptance.rejection import (
   LossyLenience,
   Rejection,
 )
+from specjax.acceptance.synthetic import LossySynthetic
 from specjax.types import Drafter, Rule
 
 RULES = {
   rule.name: rule
-  for rule in (Rejection, ExactMatch, BiasedResample, LossyLenience)
+  for rule in (
+    Rejection,
+    ExactMatch,
+    BiasedResample,
+    LossyLenience,
+    LossySynthetic,
+  )
 }
 
 
@@ -50,6 +57,7 @@ __all__ = [
   "BiasedResample",
   "ExactMatch",
   "LossyLenience",
+  "LossySynthetic",
   "Rejection",
   "check_pair",
   "is_lossless",

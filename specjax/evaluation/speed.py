@@ -9,30 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from specjax import constraints, control, decoding, passes, sampling, trees
+from specjax import constraints, control, decoding, passes, sampling
 from specjax.acceptance import ExactMatch
 from specjax.drafters import NGram, NoDraft
 from specjax.evaluation import timing
+from specjax.evaluation.filler import Filler
 from specjax.models import cache as kv_cache
 from specjax.passes import Engine
-from specjax.types import Drafter, Model, Params, Proposal, Rows, Slots
-
-
-@dataclasses.dataclass(frozen=True)
-class Filler(NGram):
-  """Proposes a fixed token every round, nearly always refused.
-
-  For timing a width; a kept token only shortens the run.
-  """
-
-  def propose(self, params, state, rows: Rows, budget, keys):
-    shape = (budget.shape[0], self.num_speculative_tokens)
-    tokens = jnp.full(shape, self.max_ngram, jnp.int32)
-    return Proposal(trees.chain(tokens, budget)), state
-
-  @property
-  def widths(self) -> tuple[int, ...]:
-    return (1 + self.num_speculative_tokens,)
+from specjax.types import Drafter, Model, Params, Rows, Slots
 
 
 @dataclasses.dataclass(frozen=True)
