@@ -1,13 +1,11 @@
-"""A checkpoint's weights as a transformers model: the same numbers."""
+"""A checkpoint as a transformers model: the same numbers."""
 
 from typing import Any
 
-import numpy as np
-import torch
 import transformers
 
-from specjax.checkpoints.base import Checkpoint, shapes
-from specjax.checkpoints.huggingface import tensor_name
+from specjax.checkpoints.base import Checkpoint
+from specjax.evaluation.peers import torch_weights
 from specjax.models.config import DecoderConfig
 
 
@@ -28,7 +26,7 @@ def build(checkpoint: Checkpoint, num_layers: int | None = None) -> Any:
   wanted = hf_config(config, layers)
   model = transformers.AutoModelForCausalLM.from_config(wanted)
   missing, unexpected = model.load_state_dict(
-    state(checkpoint, layers), strict=False, assign=True
+    torch_weights.state(checkpoint, layers), strict=False, assign=True
   )
   model.tie_weights()
   if set(missing) - {"lm_head.weight"} or unexpected:
@@ -73,24 +71,3 @@ def hf_config(config: DecoderConfig, num_layers: int) -> Any:
     eos_token_id=None,
     pad_token_id=None,
   )
-
-
-def state(checkpoint: Checkpoint, num_layers: int) -> dict[str, torch.Tensor]:
-  """Tensors by the names of the Hugging Face layout."""
-  tensors = {}
-  for path in shapes(checkpoint.config):
-    first = path.partition("/")[0].removeprefix("layers_")
-    if first.isdigit() and int(first) >= num_layers:
-      continue
-    leaf: Any = checkpoint.params
-    for key in path.split("/"):
-      leaf = leaf[key]
-    tensors[tensor_name(path)] = _tensor(leaf)
-  return tensors
-
-
-def _tensor(array: np.ndarray) -> torch.Tensor:
-  if array.dtype == np.float32:
-    return torch.from_numpy(array)
-  # numpy's bfloat16 is an extension type that torch does not know.
-  return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
