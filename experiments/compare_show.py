@@ -85,5 +85,5 @@ def _share(value: float | None) -> str:
   return "-" if value is None else f"{value:.1%}"
 
 
-def _number(value: float | None) -> str:
+def _number(value: float | int | None) -> str:
   return "-" if value is None else f"{value:.2f}"

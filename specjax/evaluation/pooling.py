@@ -122,5 +122,5 @@ def is_repetitive(answer: Answer) -> bool:
   return answer.repeated_8grams > REPETITIVE
 
 
-def _over(part: float, whole: float) -> float | None:
+def _over(part: float | int, whole: float | int) -> float | None:
   return part / whole if whole else None

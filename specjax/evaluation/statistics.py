@@ -10,8 +10,11 @@ import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Real
 from scipy import stats
+
+# One number a prompt.
+Numbers = Sequence[float | int] | Real[np.ndarray, "P"]
 
 LEVEL = 0.95
 POWER = 0.8
@@ -67,10 +70,10 @@ class Speedup(Estimate):
 
 
 def speedup(
-  a_tokens: Sequence[float],
-  a_seconds: Sequence[float],
-  b_tokens: Sequence[float],
-  b_seconds: Sequence[float],
+  a_tokens: Numbers,
+  a_seconds: Numbers,
+  b_tokens: Numbers,
+  b_seconds: Numbers,
 ) -> Speedup:
   """A's speed over B's; entry i of each is prompt i, repeats and turns summed.
 
@@ -93,7 +96,7 @@ def speedup(
 
 
 def geometric_mean(
-  ratios: Sequence[float] | Float[np.ndarray, "P"],
+  ratios: Numbers,
 ) -> Estimate:
   """Of positive ratios, one a prompt; the interval is that of the mean log."""
   logs = np.log(np.asarray(ratios, np.float64))
@@ -109,10 +112,10 @@ def geometric_mean(
 
 
 def rate_difference(
-  a_part: Sequence[float],
-  a_whole: Sequence[float],
-  b_part: Sequence[float],
-  b_whole: Sequence[float],
+  a_part: Numbers,
+  a_whole: Numbers,
+  b_part: Numbers,
+  b_whole: Numbers,
 ) -> Estimate:
   """sum(a_part) / sum(a_whole) - sum(b_part) / sum(b_whole), paired by prompt.
 
@@ -151,9 +154,7 @@ def rate_difference(
   )
 
 
-def prompts_needed(
-  differences: Sequence[float] | Float[np.ndarray, "P"],
-) -> int | None:
+def prompts_needed(differences: Numbers) -> int | None:
   """Prompts that a paired t test needs to see the observed mean difference.
 
   At 5 % two-sided with 80 % power, for differences (or log ratios) with the

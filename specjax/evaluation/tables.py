@@ -154,7 +154,7 @@ def _name(entry: Mapping[str, Any]) -> str:
   return mode_name(Mode(**entry["mode"]))
 
 
-def _number(value: float | None, form: str) -> str:
+def _number(value: float | int | None, form: str) -> str:
   return "-" if value is None else form.format(value)
 
 

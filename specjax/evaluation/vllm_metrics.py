@@ -65,7 +65,7 @@ def log_lines(answers: Sequence[Answer]) -> list[str]:
   """
   lines = []
   for mode, own, stats in _drafting(answers):
-    seconds = sum(answer.decode_s for answer in own)
+    seconds = sum((answer.decode_s for answer in own), 0.0)
     length = 1 + stats.accepted / stats.drafting_rounds
     rates = ", ".join(f"{r:.3f}" for r in stats.acceptance_per_position)
     lines.append(
@@ -163,5 +163,5 @@ def _drafting(
       yield mode.name, own, stats
 
 
-def _over(part: float, whole: float) -> float:
+def _over(part: int, whole: float) -> float:
   return part / whole if whole else 0.0
