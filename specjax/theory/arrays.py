@@ -24,3 +24,12 @@ def append_axis(
 ) -> tuple[Float[Array, "*s 1"], Float[Array, "*o G"]]:
   """The values with a last axis of 1, and the steps at the same rank."""
   return values[..., None], steps.reshape((1,) * values.ndim + (-1,))
+
+
+def powers(
+  values: Float[Array, "*s"], count: int
+) -> Float[Array, "*s {count}"]:
+  """The values to the 0, 1, ... count - 1, with slopes that are right at 0."""
+  ones = jnp.ones_like(values)[..., None]
+  values = jnp.broadcast_to(values[..., None], (*values.shape, count - 1))
+  return jnp.cumprod(jnp.concatenate([ones, values], -1), -1)

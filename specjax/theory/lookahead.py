@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
-from specjax.theory.arrays import append_axis, as_floats
+from specjax.theory.arrays import as_floats, powers
 
 
 def expected_tokens(
@@ -26,9 +26,8 @@ def expected_tokens(
     num_speculative_tokens: g.
   """
   alpha, count = jnp.broadcast_arrays(*as_floats(acceptance, num_candidates))
-  steps = jnp.arange(1, num_speculative_tokens + 1, dtype=alpha.dtype)
-  alpha, steps = append_axis(alpha, steps)
-  missed = (1 - alpha**steps) ** count[..., None]
+  kept = powers(alpha, num_speculative_tokens + 1)[..., 1:]
+  missed = (1 - kept) ** count[..., None]
   return (num_speculative_tokens + 1) - missed.sum(-1)
 
 

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Real
 
-from specjax.theory.arrays import append_axis, as_floats
+from specjax.theory.arrays import as_floats, powers
 from specjax.theory.speedup import tokens_per_pass
 
 
@@ -61,11 +61,10 @@ def fan_outs(
   alpha, exponent, budget = jnp.broadcast_arrays(
     *as_floats(acceptance, exponent, budget)
   )
-  last = jnp.arange(num_speculative_tokens + 1) == num_speculative_tokens
-  steps = jnp.arange(num_speculative_tokens + 1, dtype=alpha.dtype)
-  alpha, steps = append_axis(alpha, steps)
-  last = last.reshape(steps.shape)
-  chance = alpha**steps * jnp.where(last, 1, 1 - alpha)
+  kept = powers(alpha, num_speculative_tokens + 1)
+  chance = jnp.concatenate(
+    [kept[..., :-1] * (1 - alpha[..., None]), kept[..., -1:]], -1
+  )
   weights = chance ** (1 / (1 + exponent[..., None]))
   share = weights / weights.sum(-1, keepdims=True)
   return budget[..., None] * share

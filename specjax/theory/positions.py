@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Real
 
-from specjax.theory.arrays import append_axis, as_floats, last_axis
+from specjax.theory.arrays import as_floats, last_axis, powers
 
 
 def unconditional(
@@ -40,8 +40,7 @@ def falling(
   independence of Leviathan et al. 2023 (arXiv 2211.17192).
   """
   first, ratio = jnp.broadcast_arrays(*as_floats(first, ratio))
-  ratio, steps = append_axis(ratio, jnp.arange(length, dtype=ratio.dtype))
-  return first[..., None] * ratio**steps
+  return first[..., None] * powers(ratio, length)
 
 
 def tokens_by_length(

@@ -33,7 +33,7 @@ def top_acceptance(
   What EAGLE's released rule accepts: a refused token's p is set to 0.
   """
   p, q = jnp.broadcast_arrays(*as_floats(p, q))
-  _, top = jax.lax.top_k(q, num_candidates)
+  _, top = jax.lax.top_k(q, min(num_candidates, q.shape[-1]))
   return jnp.take_along_axis(p, top, -1).sum(-1)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Real
 
-from specjax.theory.arrays import append_axis, as_floats
+from specjax.theory.arrays import as_floats, powers
 
 
 def rank_acceptance(
@@ -183,7 +183,4 @@ def even_tree_tokens(
   `siblings` gives it: eq. 1 of Leviathan et al. with a for alpha.
   """
   (chance,) = as_floats(level_acceptance)
-  chance, steps = append_axis(
-    chance, jnp.arange(max_depth + 1, dtype=chance.dtype)
-  )
-  return jnp.cumsum(chance**steps, -1)
+  return jnp.cumsum(powers(chance, max_depth + 1), -1)

@@ -2,17 +2,21 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 
 from specjax.theory import block, speedup
 
+token_rule = jax.jit(block.token_rule_tokens, static_argnums=3)
+block_rule = jax.jit(block.block_rule_tokens, static_argnums=3)
+
 
 def test_printed_toy():
   p, q = np.asarray([[1 / 3, 2 / 3]] * 2), np.asarray([[2 / 3, 1 / 3]] * 2)
   ours = (
-    block.token_rule_tokens(p, q, 0, 2),
-    block.block_rule_tokens(p, q, 0, 2),
+    token_rule(p, q, 0, 2),
+    block_rule(p, q, 0, 2),
   )
   np.testing.assert_allclose(ours, [1 + 10 / 9, 1 + 11 / 9], rtol=1e-6)
 
@@ -21,8 +25,8 @@ def test_toy_of_the_walkthrough():
   setup = np.random.default_rng(2)
   p = setup.dirichlet(np.ones(4), size=4)
   q = 0.55 * p + 0.45 * setup.dirichlet(np.ones(4), size=4)
-  token = [float(block.token_rule_tokens(p, q, 0, g)) for g in (1, 2, 3, 4)]
-  blocks = [float(block.block_rule_tokens(p, q, 0, g)) for g in (1, 2, 3, 4)]
+  token = [float(token_rule(p, q, 0, g)) for g in (1, 2, 3, 4)]
+  blocks = [float(block_rule(p, q, 0, g)) for g in (1, 2, 3, 4)]
   np.testing.assert_allclose(token, [1.6717, 2.2105, 2.6283, 2.9514], atol=6e-5)
   np.testing.assert_allclose(
     blocks, [1.6717, 2.2806, 2.8250, 3.2961], atol=6e-5
@@ -55,18 +59,18 @@ def test_rules_played_out():
   rng = np.random.default_rng(3)
   p, q = rng.dirichlet(np.ones(3), 3), rng.dirichlet(np.ones(3), 3)
   for start, gamma in ((0, 1), (1, 2), (2, 3), (0, 4)):
-    ours = float(block.block_rule_tokens(p, q, start, gamma))
+    ours = float(block_rule(p, q, start, gamma))
     assert ours == pytest.approx(_play_blocks(p, q, start, gamma), rel=1e-5)
-    assert ours >= float(block.token_rule_tokens(p, q, start, gamma)) - 1e-6
+    assert ours >= float(token_rule(p, q, start, gamma)) - 1e-6
 
 
 def test_laws_without_memory_give_equation_1():
   p, q = np.asarray([[0.6, 0.3, 0.1]] * 3), np.asarray([[0.3, 0.6, 0.1]] * 3)
-  ours = float(block.token_rule_tokens(p, q, 1, 5))
+  ours = float(token_rule(p, q, 1, 5))
   assert ours == pytest.approx(float(speedup.tokens_per_pass(0.7, 5)))
 
 
 def test_a_perfect_draft_keeps_everything():
   p = np.random.default_rng(4).dirichlet(np.ones(3), 3)
-  for rule in (block.token_rule_tokens, block.block_rule_tokens):
+  for rule in (token_rule, block_rule):
     assert float(rule(p, p, 0, 4)) == pytest.approx(5.0)

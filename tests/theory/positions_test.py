@@ -1,10 +1,13 @@
 """From acceptance by position to tokens, and the two ways to print it."""
 
+import jax
 import numpy as np
 import pytest
 
 from specjax.theory import positions as theory
 from specjax.theory import speedup
+
+best_length = jax.jit(theory.best_length)
 
 
 def test_a_falling_chain():
@@ -54,14 +57,14 @@ def test_equal_rates_are_the_closed_form(alpha):
 
 def test_best_length_of_falling_acceptance_is_no_longer():
   alpha = np.asarray([0.5, 0.7, 0.8, 0.9])
-  flat, gain = theory.best_length(theory.falling(alpha, 1.0, 30), 0.05)
+  flat, gain = best_length(theory.falling(alpha, 1.0, 30), 0.05)
   expected, factor = speedup.best_length(alpha, 0.05, 30)
   np.testing.assert_array_equal(flat, expected)
   np.testing.assert_allclose(gain, factor, rtol=1e-6)
-  bent, less = theory.best_length(theory.falling(alpha, 0.85, 30), 0.05)
+  bent, less = best_length(theory.falling(alpha, 0.85, 30), 0.05)
   assert (np.asarray(bent) < np.asarray(flat)).all()
   assert (np.asarray(less) < np.asarray(gain)).all()
-  none, one = theory.best_length(np.asarray([0.04, 0.9]), 0.05)
+  none, one = best_length(np.asarray([0.04, 0.9]), 0.05)
   assert int(none) == 0 and float(one) == 1.0
 
 

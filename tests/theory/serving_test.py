@@ -1,5 +1,6 @@
 """Lookahead, goodput, long contexts and parallel drafting."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import optimize
@@ -48,14 +49,15 @@ def test_goodput_of_a_mixed_batch():
 def test_best_goodput_length_shrinks_with_the_batch():
   lengths = np.arange(9)
   chosen = []
-  for batch in (1, 8, 32, 128, 512):
-    seconds = goodput.linear_step_seconds(
-      batch * 500.0, batch * (lengths + 1.0), 1e-7, 5e-5, 8e-3
-    ) + lengths * goodput.linear_step_seconds(
-      batch * 500.0, 1.0 * batch, 1e-8, 2e-6, 4e-4
+  choose = jax.jit(goodput.best_length)
+  for batch in (1, 8, 32, 128, 1024):
+    seconds = 8e-3 + 1e-7 * 500 * batch + 5e-5 * batch * (lengths + 1)
+    ours = goodput.linear_step_seconds(
+      500.0 * batch, batch * (lengths + 1.0), 1e-7, 5e-5, 8e-3
     )
-    seconds = np.asarray(seconds)
-    best, rate = goodput.best_length(np.full(batch, 0.7), seconds)
+    np.testing.assert_allclose(ours, seconds, rtol=1e-6)
+    seconds = seconds + lengths * (4e-4 + 2e-5 * batch)
+    best, rate = choose(np.full(batch, 0.7), seconds)
     chosen.append(int(best))
     tokens = batch * (1 - 0.7 ** (lengths + 1)) / 0.3
     assert chosen[-1] == np.argmax(tokens / seconds)

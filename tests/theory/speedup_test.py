@@ -54,6 +54,9 @@ ORACLE = {
 }
 
 
+best_length = jax.jit(theory.best_length, static_argnums=2)
+
+
 def test_table_1():
   alpha, gamma, operations, speed = TABLE_1.T
   np.testing.assert_allclose(
@@ -81,14 +84,14 @@ def test_bigram_draft_of_translation():
 
 def test_best_lengths():
   alpha = np.asarray(list(BEST))[:, None]
-  lengths, factors = theory.best_length(alpha, np.asarray(COSTS)[None], 60)
+  lengths, factors = best_length(alpha, np.asarray(COSTS)[None], 60)
   expected = np.asarray(list(BEST.values()))
   np.testing.assert_array_equal(lengths, expected[..., 0])
   np.testing.assert_allclose(factors, expected[..., 1], rtol=4e-4)
 
 
 def test_best_length_is_none_where_drafts_cost_more_than_they_give():
-  lengths, factors = theory.best_length(
+  lengths, factors = best_length(
     np.asarray([0.1, 0.3]), np.asarray([0.2, 0.2]), 20
   )
   assert list(np.asarray(lengths)) == [0, 1]
@@ -99,16 +102,18 @@ def test_lower_bound_is_a_draft_of_one_and_is_reached():
   alpha = np.linspace(0.05, 0.95, 10)[:, None]
   cost = np.linspace(0.0, 0.6, 7)[None]
   bound = theory.speedup_lower_bound(alpha, cost)
-  np.testing.assert_allclose(bound, theory.speedup(alpha, 1, cost), rtol=1e-6)
-  _, best = theory.best_length(alpha, cost, 100)
+  one = jax.jit(theory.speedup)(alpha, 1, cost)
+  np.testing.assert_allclose(bound, one, rtol=1e-6)
+  _, best = best_length(alpha, cost, 100)
   assert (best >= jnp.where(alpha > cost, bound, 1) * (1 - 1e-6)).all()
   assert ((bound > 1) == (alpha > cost)).all()
 
 
 def test_oracle_gains():
   alpha = np.asarray([0.5, 0.6, 0.7, 0.8, 0.9])
+  gain = jax.jit(theory.oracle_gain, static_argnums=2)
   for cost, printed in ORACLE.items():
-    ours = theory.oracle_gain(alpha, cost, 60)
+    ours = gain(alpha, cost, 60)
     np.testing.assert_allclose(ours, printed, atol=0.0051)
 
 
@@ -122,15 +127,15 @@ def test_tokens_are_the_sum_of_powers():
       wide = alpha.astype(np.longdouble)
       powers = [(wide**i) * (i <= gamma) for i in range(101)]
       expected = np.sum(powers, 0).astype(np.float64)
-      ours = theory.tokens_per_pass(alpha, gamma)
+      ours = jax.jit(theory.tokens_per_pass)(alpha, gamma)
       assert ours.dtype == dtype
       np.testing.assert_allclose(ours, expected, rtol=rtol)
 
 
 def test_slopes_are_those_of_the_sum_of_powers():
   alpha = np.asarray([0.0, 0.3, 0.9, 0.99, 0.996, 0.9999, 1.0])
+  slope = jax.jit(jax.vmap(jax.grad(theory.tokens_per_pass), (0, None)))
   for gamma in (0, 1, 3, 8, 40):
-    slope = jax.vmap(jax.grad(theory.tokens_per_pass), (0, None))
     expected = sum(i * alpha ** (i - 1) for i in range(1, gamma + 1))
     ours = slope(alpha.astype(np.float32), float(gamma))
     np.testing.assert_allclose(ours, expected + 0 * alpha, rtol=2e-4, atol=1e-6)
