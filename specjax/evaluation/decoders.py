@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 from jaxtyping import Array, Key
@@ -33,6 +33,7 @@ class Decoded:
   decode_s: float
 
 
+@runtime_checkable
 class Decoder(Protocol):
   """What the run takes turns with."""
 

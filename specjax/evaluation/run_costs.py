@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from specjax.api.lanes import bucket
-from specjax.evaluation import costs, records
+from specjax.evaluation import cost_sampler, records
 from specjax.evaluation.decoders import OwnDecoder
 from specjax.evaluation.run_folder import COSTS, RunFolder
+
+_SPARE = 4  # rounds for which the buffers have room beside those asked for
 
 
 def sampler(
@@ -29,22 +31,19 @@ def sampler(
   target, capacity = decoders[0].target, decoders[0].capacity
   depth = max(d.method.drafter.max_depth for d in decoders)
   size = min(bucket(capacity), target.model.max_positions)
-  longest = min(capacity, size - (rounds + 2) * (depth + 1))
+  longest = min(capacity, size - (rounds + _SPARE) * (depth + 1))
   subjects = [
-    costs.make_subject(
+    cost_sampler.make_subject(
       decoder.mode.name,
       target,
       decoder.method.drafter,
       decoder.method.draft,
       decoder.method.rule,
-      temperature=decoder.mode.temperature,
-      top_k=decoder.mode.top_k,
-      top_p=decoder.mode.top_p,
-      min_p=decoder.mode.min_p,
+      law=decoder.method.sampling.rows(1),
     )
     for decoder in decoders
   ]
-  made = costs.Sampler(
+  made = cost_sampler.Sampler(
     subjects,
     context_lengths=sorted({max(2, min(shortest, longest)), max(2, longest)}),
     capacity=size,

@@ -103,9 +103,10 @@ def claim(
       f"cannot write to {path}: {reason}; choose another --output"
     ) from error
   with lock:
-    if overwrite:
+    if overwrite and (path / CONFIG).exists():
       _clear(path)
-    _check(path, stated)
+    else:
+      _check(path, stated)
     if not (path / CONFIG).exists():
       kept = {"command": command, **stated}
       text = json.dumps(kept, indent=2, ensure_ascii=False)
