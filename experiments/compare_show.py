@@ -1,37 +1,33 @@
 """Two runs beside one another, for people."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-_HEADS = (
+_SPEED = (
   "mode",
-  "law",
   "tag",
   "prompts",
-  "speedup A",
-  "speedup B",
+  "A",
+  "B",
   "B over A (95 %)",
-  "accepted A",
-  "accepted B",
-  "B - A (95 %)",
-  "tok/pass A",
-  "tok/pass B",
   "outputs equal",
 )
-_LEFT = (0, 1, 2)
+_ACCEPTANCE = ("mode", "tag", "A", "B", "B - A (95 %)", "tok/pass A", "B")
 
 
 def tables(found: Mapping[str, Any], a: str, b: str) -> list[Table | Text]:
-  """Renderables for a rich console: the modes, then what was flagged."""
-  table = Table(*_HEADS, title=f"A = {a}, B = {b}")
-  for index, column in enumerate(table.columns):
-    column.justify = "left" if index in _LEFT else "right"
+  """Renderables for a rich console: speeds, acceptance, what was flagged."""
+  speed = _table(_SPEED, "Speedup over plain decoding of the same run")
+  acceptance = _table(_ACCEPTANCE, "Draft tokens accepted")
   for row in found["modes"]:
-    style = "bold red" if row["fell"] else ""
-    table.add_row(*(Text(cell, style=style) for cell in _cells(row)))
+    speed.add_row(*map(Text, _speed(row)))
+    if row["a"]["drafted"] or row["b"]["drafted"]:
+      style = "bold red" if row["fell"] else ""
+      cells = (Text(cell, style=style) for cell in _acceptance(row))
+      acceptance.add_row(*cells)
   lines = [f"acceptance fell: {name}" for name in found["fell"]]
   lines = lines or ["no fall of acceptance that 95 % intervals show"]
   for run, names in (("A", found["only_in_a"]), ("B", found["only_in_b"])):
@@ -41,28 +37,43 @@ def tables(found: Mapping[str, Any], a: str, b: str) -> list[Table | Text]:
     lines.append(
       f"answers to other prompts, left out: {found['other_prompts']}"
     )
-  return [table, *(Text(line) for line in lines)]
+  shown = [Text(f"A = {a}\nB = {b}"), speed]
+  shown += [acceptance] if acceptance.row_count else []
+  return [*shown, *map(Text, lines)]
 
 
-def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-  a, b, identity = row["a"], row["b"], row["identity"]
-  equal = "-"
+def _table(heads: Sequence[str], title: str) -> Table:
+  table = Table(*heads, title=title)
+  for index, column in enumerate(table.columns):
+    column.justify = "left" if index < 2 else "right"
+  return table
+
+
+def _speed(row: Mapping[str, Any]) -> tuple[str, ...]:
+  identity, equal = row["identity"], "-"
   if identity is not None:
     equal = f"{identity['equal']} of {identity['compared']}"
   return (
-    row["mode"],
-    row["law"],
+    f"{row['mode']}, {row['law']}",
     row["tag"],
     str(row["questions"]),
-    _times(a["speedup"]),
-    _times(b["speedup"]),
+    _times(row["a"]["speedup"]),
+    _times(row["b"]["speedup"]),
     _interval(row["speedup_ratio"], "{:.2f}", "x"),
+    equal,
+  )
+
+
+def _acceptance(row: Mapping[str, Any]) -> tuple[str, ...]:
+  a, b = row["a"], row["b"]
+  return (
+    f"{row['mode']}, {row['law']}",
+    row["tag"],
     _share(a["draft_acceptance_rate"]),
     _share(b["draft_acceptance_rate"]),
     _interval(row["acceptance_difference"], "{:+.3f}", ""),
     _number(a["tokens_per_pass"]),
     _number(b["tokens_per_pass"]),
-    equal,
   )
 
 

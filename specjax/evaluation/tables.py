@@ -7,6 +7,7 @@ what is known of the outputs.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -17,15 +18,16 @@ _HEADS = (
   "mode",
   "law",
   "speedup (95 %)",
-  "prompts",
+  "n",
   "tok/s",
-  "tok/pass",
+  "tok /pass",
   "drafted",
   "accepted",
-  "pred./meas.",
+  "pred. /meas.",
   "outputs",
 )
 _LEFT = (0, 1, 9)  # columns of text
+_WRAPS = {0: 13, 1: 6, 2: 11, 9: 9}  # those that may wrap, to no less than this
 _SPECIAL = {
   "\\": r"\textbackslash{}",
   "&": r"\&",
@@ -47,26 +49,34 @@ _SPECIAL = {
 
 
 def terminal(summary: Mapping[str, Any]) -> list[Table | Text]:
-  """Renderables for a `rich` console: modes, categories, comparisons."""
+  """Renderables for a `rich` console: modes, categories, comparisons.
+
+  Names and verdicts wrap in a terminal of 80 columns, numbers never do.
+  """
   model = summary["environment"].get("model") or "several models"
-  modes = Table(*_HEADS, title=f"{model}: headline")
-  for entry in summary["modes"]:
-    modes.add_row(*_escape_markup(_row(entry, entry["headline"])))
-  _align(modes, _LEFT)
-  shown: list[Table | Text] = [modes, Text(_left_out(summary), style="dim")]
+  laws = list(dict.fromkeys(entry["law"] for entry in summary["modes"]))
+  title = (
+    f"{model}, {laws[0] if len(laws) == 1 else 'by law'}: headline, n prompts"
+  )
+  rows = [_row(entry, entry["headline"]) for entry in summary["modes"]]
+  kept = [i for i in range(len(_HEADS)) if i != 1 or len(laws) > 1]
+  shown: list[Table | Text] = [
+    _table(title, _HEADS, rows, kept),
+    Text(_left_out(summary), style="dim"),
+  ]
   for entry in summary["modes"]:
     if not entry["categories"] or entry["mode"]["drafter"] == "none":
       continue
-    heads = ("category", *_HEADS[2:])
     name = f"{_name(entry)}, {entry['law']}: by category, nothing left out"
-    table = Table(*heads, title=name)
-    for category, part in entry["categories"].items():
-      row = (category, *_row(entry, part)[2:])
-      table.add_row(*_escape_markup(row))
-    _align(table, (0, len(heads) - 1))
-    shown.append(table)
-  shown += [Text(c["sentence"]) for c in summary["comparisons"]]
-  return shown
+    heads = ("category", *_HEADS[1:])
+    parts = [
+      (category, *_row(entry, part)[1:])
+      for category, part in entry["categories"].items()
+    ]
+    kept = [i for i in range(len(_HEADS)) if i != 1]
+    shown += [Text(), _table(name, heads, parts, kept)]
+  sentences = [Text(c["sentence"]) for c in summary["comparisons"]]
+  return [*shown, Text(), *sentences]
 
 
 def latex(summary: Mapping[str, Any]) -> str:
@@ -77,11 +87,12 @@ def latex(summary: Mapping[str, Any]) -> str:
   rows = [_row(entry, entry["headline"]) for entry in summary["modes"]]
   align = "".join("l" if i in _LEFT else "r" for i in range(len(_HEADS)))
   left_out = f"% Headline: {_left_out(summary)}"
-  parts = [left_out, _tabular(align, _HEADS, rows)]
+  heads = [head.replace(" /", "/") for head in _HEADS]
+  parts = [left_out, _tabular(align, heads, rows)]
   compared = [e for e in summary["modes"] if e["speedup"] is not None]
   names = {name: None for entry in compared for name in entry["categories"]}
   if names:
-    heads = ("category", *(f"{_name(e)}, {e['law']}" for e in compared))
+    heads = ["category", *(f"{_name(e)}, {e['law']}" for e in compared)]
     table = [
       (name, *(_speedup(e["categories"].get(name)) for e in compared))
       for name in names
@@ -158,12 +169,23 @@ def _number(value: float | int | None, form: str) -> str:
   return "-" if value is None else form.format(value)
 
 
-def _escape_markup(cells: Sequence[str]) -> list[Text]:
-  """Names may hold brackets, which rich would read as styles."""
-  lossy = "LOSSY" in cells[-1]
-  return [Text(cell, style="bold red" if lossy else "") for cell in cells]
-
-
-def _align(table: Table, left: Sequence[int]) -> None:
-  for index, column in enumerate(table.columns):
-    column.justify = "left" if index in left else "right"
+def _table(
+  title: str,
+  heads: Sequence[str],
+  rows: Sequence[Sequence[str]],
+  kept: Sequence[int],
+) -> Table:
+  """Of the columns `kept`; cells are no markup, for names may hold brackets."""
+  table = Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+  for index in kept:
+    text = index in _LEFT
+    table.add_column(
+      heads[index] if text else heads[index].replace(" ", "\n", 1),
+      justify="left" if text else "right",
+      no_wrap=index not in _WRAPS,
+      min_width=_WRAPS.get(index),
+    )
+  for row in rows:
+    style = "bold red" if "LOSSY" in row[-1] else ""
+    table.add_row(*(Text(row[index], style=style) for index in kept))
+  return table
