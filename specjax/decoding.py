@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Key
 
-from specjax import passes
+from specjax import looks, passes
 from specjax.models import cache as kv_cache
 from specjax.passes import Engine
 from specjax.types import (
@@ -37,6 +37,7 @@ def init_rows(
   max_draft: Int[Array, "B"],
   max_rounds: int,
   logprobs: bool = False,
+  look: bool = False,
 ) -> Rows:
   """Rows before prefill; prompts stand at the left of `tokens`.
 
@@ -50,6 +51,7 @@ def init_rows(
     max_draft: largest depth of a row's drafts.
     max_rounds: rounds whose figures are kept; later ones run unrecorded.
     logprobs: whether to keep log-probabilities of emitted tokens.
+    look: whether to keep a look at the last round.
   """
   batch, size = tokens.shape
   limit = jnp.minimum(limit, size)
@@ -68,18 +70,23 @@ def init_rows(
   )
   # The rows are donated later: nothing in them may be the caller's.
   given = jax.tree.map(lambda x: x.copy(), given)
-  state = _empty(engine, params, tokens, prompt_length, max_rounds, logprobs)
+  state = _empty(
+    engine, params, tokens, prompt_length, max_rounds, logprobs, look
+  )
   return Rows(**given, **state)
 
 
-@jax.jit(static_argnames=("engine", "max_rounds", "logprobs"))
-def _empty(engine, params, tokens, prompt_length, max_rounds, logprobs):
+@jax.jit(static_argnames=("engine", "max_rounds", "logprobs", "look"))
+def _empty(engine, params, tokens, prompt_length, max_rounds, logprobs, look):
   batch, size = tokens.shape
+  drafter, vocab = engine.drafter, engine.model.vocab_size
+  looked = looks.empty(batch, drafter.num_nodes, engine.burst, vocab)
   return dict(
     rounds=jnp.zeros((batch,), jnp.int32),
     history=jnp.zeros((batch, max_rounds, 4), jnp.int32),
     cache=engine.model.init_cache(batch, size),
     logprobs=jnp.zeros((batch, size)) if logprobs else None,
+    look=looked if look else None,
     constraint=engine.constraint.init(params.constraint, tokens, prompt_length),
     draft=engine.drafter.init(params, batch, size),
     control=engine.policy.init(batch),
@@ -155,6 +162,7 @@ def _commit(
     history=history,
     cache=kv_cache.commit(rows.cache, judged.fresh, order, count),
     logprobs=logprobs,
+    look=judged.look,
   )
 
 

@@ -8,13 +8,15 @@ import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from specjax import sampling, trees
+from specjax import looks, sampling, trees
 from specjax.models import cache as kv_cache
 from specjax.types import (
+  Cache,
   Constraint,
   Drafter,
   Feedback,
   Fresh,
+  Look,
   Model,
   Params,
   Policy,
@@ -52,6 +54,7 @@ class Judged:
   taps: dict[str, Array]  # of the kept slots: [B S F]
   logprobs: Float[Array, "B S"] | None
   logits: Float[Array, "B W V"] | None
+  look: Look | None
 
 
 def causal(positions: Int[Array, "B S"]) -> Bool[Array, "1 S S"]:
@@ -84,39 +87,79 @@ def write_tokens(
   return write(buffer, at, values)
 
 
+def confined(wanted: Bool[Array, ""], run):
+  """run() inside a conditional; zeros in its form where it is not wanted.
+
+  All reads of a cache stand inside a conditional, so that the commit, which
+  follows it, may write in place. Without one XLA would let slot 0's K/V be
+  written before its layer's attention has read, and copy the whole cache to
+  make that safe.
+  """
+  return jax.lax.cond(wanted, run, lambda: _zeros(run))
+
+
+def _zeros(run):
+  """Zeros in the form of what `run` returns, without running it."""
+  forms = []
+
+  def leaves():
+    arrays, form = jax.tree.flatten(run())
+    forms.append(form)
+    return arrays  # typed fields take arrays only, no shapes
+
+  shapes = jax.eval_shape(leaves)
+  return jax.tree.unflatten(
+    forms[0], [jnp.zeros(x.shape, x.dtype) for x in shapes]
+  )
+
+
+def feed_text(
+  model: Model,
+  params: PyTree,
+  inputs: Int[Array, "B S"],
+  cache: Cache,
+  count: Int[Array, "B"],
+  taps: tuple[str, ...] = (),
+) -> tuple[Cache, dict[str, Array]]:
+  """Reads a run of text that stands at the cache's end, `count` long a row.
+
+  Returns:
+    (the cache with it, the features asked for).
+  """
+  index = jnp.arange(inputs.shape[1], dtype=jnp.int32)[None]
+  positions = cache.length[:, None] + index
+  slots = Slots(inputs, positions, causal(positions))
+  none = jnp.zeros((1, 0), jnp.int32)
+
+  def run():
+    made = model(params, slots, cache, readout=none, taps=taps)
+    return made.fresh, made.taps
+
+  fresh, seen = confined((count > 0).any(), run)
+  order = jnp.broadcast_to(index, inputs.shape)
+  return kv_cache.commit(cache, fresh, order, count), seen
+
+
 def read_text(
   model: Model,
   params: PyTree,
   tokens: Int[Array, "B T"],
-  cache,
+  cache: Cache,
   until: Int[Array, "B"],
   size: int,
   taps: tuple[str, ...] = (),
-):
-  """Feeds the next `size` tokens that the cache lacks, up to `until` a row.
+) -> tuple[Cache, Feedback]:
+  """Reads the next `size` tokens that the cache lacks, up to `until` a row.
 
   Returns:
-    (cache with them, the Feedback that a drafter learns from).
+    (the cache with them, what a drafter learns from them).
   """
   start = cache.length
   count = jnp.clip(until - start, 0, size)
   inputs = gather_tokens(tokens, start, size)
-  positions = start[:, None] + jnp.arange(size, dtype=jnp.int32)[None]
-  run = model(
-    params,
-    Slots(inputs, positions, causal(positions)),
-    cache,
-    readout=jnp.zeros((1, 0), jnp.int32),
-    taps=taps,
-  )
-  slots = jnp.broadcast_to(jnp.arange(size, dtype=jnp.int32), inputs.shape)
-  seen = Feedback(
-    inputs=inputs,
-    emitted=gather_tokens(tokens, start + 1, size),
-    count=count,
-    taps=run.taps,
-  )
-  return kv_cache.commit(cache, run.fresh, slots, count), seen
+  cache, features = feed_text(model, params, inputs, cache, count, taps)
+  following = gather_tokens(tokens, start + 1, size)
+  return cache, Feedback(inputs, following, count, features)
 
 
 def prefill(engine: Engine, params: Params, rows: Rows, chunk: int) -> Rows:
@@ -199,30 +242,11 @@ def judge(
     functools.partial(_judge_at, engine, params, rows, proposal, keys, width)
     for width in widths
   ]
-  # All reads of the cache stand inside a conditional, so that the commit, which
-  # follows it, may write in place. Without one (a single width) XLA would let
-  # slot 0's K/V be written before its layer's attention has read, and copy the
-  # whole cache to make that safe. Hence a branch that never runs.
   if len(branches) == 1:
-    branches.append(functools.partial(_zeros, branches[0]))
-    index = jnp.where(rows.active.any(), 0, 1)
-  judged = jax.lax.switch(index, branches)
+    judged = confined(rows.active.any(), branches[0])
+  else:
+    judged = jax.lax.switch(index, branches)
   return judged, jnp.asarray(widths, jnp.int32)[index]
-
-
-def _zeros(branch) -> Judged:
-  """Zeros in the form of what a branch returns, without running it."""
-  forms = []
-
-  def leaves():
-    arrays, form = jax.tree.flatten(branch())
-    forms.append(form)
-    return arrays  # typed fields take arrays only, no shapes
-
-  shapes = jax.eval_shape(leaves)
-  return jax.tree.unflatten(
-    forms[0], [jnp.zeros(x.shape, x.dtype) for x in shapes]
-  )
 
 
 def _judge_at(
@@ -250,9 +274,13 @@ def _judge_at(
   extra = engine.burst - verdict.slots.shape[1]
   kept = jnp.pad(verdict.slots, ((0, 0), (0, extra)), mode="edge")
   verdict = dataclasses.replace(verdict, slots=kept)
-  logprobs = None
+  logprobs = look = None
+  emitted = emit(nodes, verdict)
+  if rows.look is not None:
+    law = looks.readable(bent, rows.sampling)
+    look = looks.look(proposal, law, verdict, emitted)
+    look = looks.widen(look, engine.drafter.num_nodes)
   if rows.logprobs is not None:
-    emitted = emit(nodes, verdict)
     rows_kept = jnp.take_along_axis(run.logits, kept[..., None], 1)
     logprobs = jax.nn.log_softmax(rows_kept.astype(jnp.float32), -1)
     logprobs = jnp.take_along_axis(logprobs, emitted[..., None], 2)[..., 0]
@@ -270,6 +298,7 @@ def _judge_at(
     },
     logprobs=logprobs,
     logits=logits,
+    look=look,
   )
 
 

@@ -168,6 +168,27 @@ class Feedback:
 
 
 @struct.dataclass
+class Look:
+  """What a round proposed and how the target saw it, kept for a reader.
+
+  `top` are the target's likeliest K tokens at every slot. `accepted` is the
+  rule's, before stops and limits cut. q is NaN for point masses. A greedy row's
+  p are those of temperature 1.
+  """
+
+  tokens: Int[Array, "B N"]
+  parents: Int[Array, "B N"]
+  count: Int[Array, "B"]
+  p: Float[Array, "B N"]  # of each node, at its parent's slot
+  q: Float[Array, "B N"]
+  slots: Int[Array, "B S"]
+  accepted: Int[Array, "B"]
+  p_emitted: Float[Array, "B S"]
+  top: Int[Array, "B W K"]
+  p_top: Float[Array, "B W K"]
+
+
+@struct.dataclass
 class Rows:
   """State of the requests. Every leaf leads with B: rows join and leave by one
   tree map. The cache of an active row holds all its tokens but the last.
@@ -186,6 +207,7 @@ class Rows:
   history: Int[Array, "B rounds 4"]  # drafted, accepted, emitted, width
   cache: Cache
   logprobs: Float[Array, "B T"] | None = None  # of emitted tokens, raw
+  look: Look | None = None  # at the last round, where it is asked for
   constraint: PyTree = None
   draft: PyTree = None
   control: PyTree = None

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from specjax import decoding, passes
-from specjax.drafters import NGram, NoDraft
+from specjax.drafters import DraftModel, NGram, NoDraft
 from specjax.evaluation.aot import count_copies
 from specjax.testing import nets, runs
 from specjax.types import Params
@@ -13,8 +13,16 @@ from specjax.types import Params
 _SIZE = 96  # of no other array of the program
 
 
-def copies(drafter, model, weights):
-  """Copies of a layer's cache in the program of `decode`."""
+def decode(engine, params, rows):
+  return decoding.decode(engine, params, rows, jnp.int32(99), jnp.int32(1))
+
+
+def prefill(engine, params, rows):
+  return decoding.prefill(engine, params, rows, chunk=8)
+
+
+def copies(drafter, model, weights, run=decode):
+  """Copies of a layer's cache, the draft's included, in a program."""
   engine = runs.make_engine(model, drafter)
   params = Params(weights, weights)
   rows = runs.start(engine, params, [[1, 2, 3]], new=40, size=_SIZE)
@@ -22,8 +30,7 @@ def copies(drafter, model, weights):
 
   def program(leaves):
     rows = jax.tree.unflatten(form, leaves)
-    rounds, least = jnp.int32(99), jnp.int32(1)
-    return jax.tree.leaves(decoding.decode(engine, params, rows, rounds, least))
+    return jax.tree.leaves(run(engine, params, rows))
 
   compiled = jax.jit(program, donate_argnums=0).lower(leaves).compile()
   text = compiled.as_text()
@@ -38,10 +45,11 @@ def net():
   return model, model.init(jax.random.key(0))
 
 
-def test_no_copy_of_a_cache(net):
+@pytest.mark.parametrize("run", [decode, prefill])
+def test_no_copy_of_a_cache(net, run):
   model, weights = net
-  for drafter in (NoDraft(), NGram(3)):
-    assert copies(drafter, model, weights) == 0
+  for drafter in (NoDraft(), NGram(3), DraftModel(model, 2)):
+    assert copies(drafter, model, weights, run) == 0
 
 
 def test_without_a_conditional_there_are_copies(net, monkeypatch):

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 LAYERS = (
   ("types", "sharding"),
   ("filters", "sampling", "trees"),
-  ("constraints", "metrics"),
+  ("constraints", "looks", "metrics"),
   ("theory",),
   ("acceptance",),
   ("models",),

@@ -14,6 +14,7 @@ from specjax.api.lanes import Lanes, Progress, Row
 from specjax.api.output import Event, Output
 from specjax.api.pairing import check_parts, default_rule
 from specjax.api.settings import Prompt, Sampling, encode_prompts
+from specjax.api.traces import RoundTrace, trace_rounds
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.constraints import Stops, StopTables
 from specjax.control import Constant
@@ -97,7 +98,9 @@ def stream(
 
   Args:
     target, prompts: as for `generate`.
-    **options: those of `generate`, and rounds_per_event (1).
+    **options: those of `generate`, rounds_per_event (1), capacity (None): room
+      for texts of so many tokens at least, so that prompts of many lengths
+      share their programs, and record (False): keep `Stream.traces`.
 
   Raises:
     ValueError: in one line, before anything is compiled.
@@ -128,12 +131,15 @@ class Stream:
     max_batch: int = 32,
     ignore_eos: bool = False,
     rounds_per_event: int = 1,
+    capacity: int | None = None,
+    record: bool = False,
   ):
     sampling = Sampling() if sampling is None else sampling
     for name, value in (
       ("max_new_tokens", max_new_tokens),
       ("max_batch", max_batch),
       ("rounds_per_event", rounds_per_event),
+      ("capacity", 1 if capacity is None else capacity),
     ):
       if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
@@ -177,6 +183,8 @@ class Stream:
       sampling=sampling.rows(len(rows)),
       lanes=max_batch,
       logprobs=logprobs,
+      capacity=capacity,
+      look=record,
     )
 
   def __iter__(self) -> Iterator[Event]:
@@ -220,6 +228,14 @@ class Stream:
       rule=self._rule.name,
       lossless=self._lossless,
       lane_use=self._lanes.lane_use,
+    )
+
+  @property
+  def traces(self) -> tuple[tuple[RoundTrace, ...], ...]:
+    """Each prompt's rounds so far, where `record` was asked for."""
+    return tuple(
+      trace_rounds(row.looks, row.history, row.tokens)
+      for row in self._lanes.rows
     )
 
   def _event(self, progress: Progress) -> Event:

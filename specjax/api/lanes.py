@@ -14,6 +14,7 @@ from jaxtyping import Array, Key
 
 from specjax import decoding, metrics
 from specjax.api.output import Timings
+from specjax.api.traces import HostLook
 from specjax.passes import Engine
 from specjax.types import (
   ACCEPTED,
@@ -25,6 +26,7 @@ from specjax.types import (
 )
 
 _CHUNKS = (32, 64, 128, 256)
+_SHARED_CHUNK = 64  # where prompts of many lengths share a program
 _UNBOUNDED = 1 << 30
 _WARM_LENGTH = 8
 
@@ -54,6 +56,7 @@ class Row:
   history: list[np.ndarray] = dataclasses.field(default_factory=list)
   finish_reason: str | None = None
   timings: Timings = Timings()
+  looks: list[HostLook] = dataclasses.field(default_factory=list)
 
   @property
   def stats(self) -> metrics.Stats:
@@ -88,16 +91,20 @@ class Lanes:
     sampling: Sampling,
     lanes: int,
     logprobs: bool,
+    capacity: int | None = None,
+    look: bool = False,
   ):
     self.rows = list(rows)
     self.timings = Timings()
     self._engine, self._params = engine, params
     self._keys, self._sampling, self._logprobs = keys, sampling, logprobs
-    longest = max(row.limit for row in rows)
+    self._look = look
+    longest = max(*(row.limit for row in rows), capacity or 0)
     self._size = min(bucket(longest), engine.model.max_positions)
     self._max_rounds = bucket(max(r.limit - len(r.prompt) for r in rows))
     needed = max(len(row.prompt) for row in rows) - 1
-    self._chunk = next((c for c in _CHUNKS if c >= needed), _CHUNKS[-1])
+    fitting = next((c for c in _CHUNKS if c >= needed), _CHUNKS[-1])
+    self._chunk = fitting if capacity is None else _SHARED_CHUNK
     count = min(lanes, len(rows))
     self._waiting = collections.deque(range(count, len(rows)))
     self._lanes: list[int | None] = list(range(count))  # prompt in each lane
@@ -133,13 +140,14 @@ class Lanes:
 
     Args:
       max_rounds: at most so many; None is until a row must be replaced, or
-        until all are done.
+        until all are done. One where each round is looked at.
 
     Returns:
       what each running row got.
     """
     self.start()
-    rounds = jnp.asarray(max_rounds or _UNBOUNDED, jnp.int32)
+    most = 1 if self._look else max_rounds or _UNBOUNDED
+    rounds = jnp.asarray(most, jnp.int32)
     enough = len(self._lanes) if self._waiting else 1
     begin = time.perf_counter()
     state = decoding.decode(
@@ -176,6 +184,7 @@ class Lanes:
       max_draft=jnp.full((len(rows),), depth, jnp.int32),
       max_rounds=self._max_rounds,
       logprobs=self._logprobs,
+      look=self._look,
     )
 
   def _warm_up(self, indices: list[int], rounds: bool) -> None:
@@ -235,10 +244,10 @@ class Lanes:
       row.timings = _add(row.timings, spent)
 
   def _collect(self, state: Rows) -> list[Progress]:
-    seen: Any = jax.device_get(
-      (state.tokens, state.history, state.rounds, state.finish, state.logprobs)
-    )
-    tokens, history, rounds, finish, logprobs = seen
+    known = (state.tokens, state.history, state.rounds, state.finish)
+    looked = None if state.look is None else dict(vars(state.look))
+    seen: Any = jax.device_get((*known, state.logprobs, looked))
+    tokens, history, rounds, finish, logprobs, look = seen
     progress = []
     for lane, index in enumerate(self._lanes):
       if index is None:
@@ -257,6 +266,8 @@ class Lanes:
       row.history.extend(new)
       if logprobs is not None:
         row.logprobs.extend(logprobs[lane, added].tolist())
+      if look is not None and len(new):
+        row.looks.append({name: x[lane] for name, x in look.items()})
       row.finish_reason = FINISH_REASONS[finish[lane]]
       self._lane_rounds[lane] += len(new)
       progress.append(Progress(index, values, tuple(flags)))

@@ -12,6 +12,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Int
 
 from specjax import passes, sampling, trees
+from specjax.drafters.chain import Chain
 from specjax.models import cache as kv_cache
 from specjax.types import (
   Cache,
@@ -51,7 +52,7 @@ class DraftState:
 
 
 @dataclasses.dataclass(frozen=True)
-class DraftModel:
+class DraftModel(Chain):
   """Drafts up to `num_speculative_tokens` tokens with `model`.
 
   Its weights are `Params.draft`. A row longer than the draft's context gets no
@@ -61,30 +62,6 @@ class DraftModel:
 
   model: Model
   num_speculative_tokens: int = 4
-
-  siblings = "chain"
-  num_riders = 0
-  taps = ()
-  reads_logits = False
-
-  def __post_init__(self):
-    if self.num_speculative_tokens < 1:
-      raise ValueError(
-        "num_speculative_tokens must be at least 1 for a draft model, got"
-        f" {self.num_speculative_tokens}; use --drafter=none for none"
-      )
-
-  @property
-  def num_nodes(self) -> int:
-    return self.num_speculative_tokens
-
-  @property
-  def max_depth(self) -> int:
-    return self.num_speculative_tokens
-
-  @property
-  def widths(self) -> tuple[int, ...]:
-    return (1, 1 + self.num_speculative_tokens)
 
   @property
   def _columns(self) -> int:
@@ -98,7 +75,7 @@ class DraftModel:
     wide = Slots(zero, zero, passes.causal(zero))
 
     def feed():
-      return self._feed(params.draft, wide, cache).fresh.kv
+      return self.model(params.draft, wide, cache).fresh.kv
 
     shapes = jax.eval_shape(feed)  # no typed field may hold a shape
     return DraftState(
@@ -114,9 +91,10 @@ class DraftModel:
     self, params: Params, state: DraftState, seen: Feedback
   ) -> DraftState:
     if seen.slots is None:
-      return dataclasses.replace(
-        state, cache=self._read(params, state.cache, seen)
+      cache, _ = passes.feed_text(
+        self.model, params.draft, seen.inputs, state.cache, seen.count
       )
+      return dataclasses.replace(state, cache=cache)
     # Of the tokens that the round added, the draft has fed all but the last
     # kept node at most; what it fed and the target kept is committed.
     kept = state.ready + jnp.clip(seen.count - 1, 0, state.steps)
@@ -197,20 +175,6 @@ class DraftModel:
     )
     steps = jnp.where(drafts, longest - 1, 0)
     return proposal, DraftState(cache, scratch, ready, steps)
-
-  def _feed(self, params, slots: Slots, cache: Cache) -> Pass:
-    none = jnp.zeros((1, 0), jnp.int32)
-    return self.model(params, slots, cache, readout=none)
-
-  def _read(self, params: Params, cache: Cache, seen: Feedback) -> Cache:
-    """A prefill chunk, read by the draft too."""
-    size = seen.inputs.shape[1]
-    index = jnp.arange(size, dtype=jnp.int32)[None]
-    positions = cache.length[:, None] + index
-    slots = Slots(seen.inputs, positions, passes.causal(positions))
-    run = self._feed(params.draft, slots, cache)
-    index = jnp.broadcast_to(index, positions.shape)
-    return kv_cache.commit(cache, run.fresh, index, seen.count)
 
   def _catch_up(
     self, params: Params, cache: Cache, rows: Rows, budget: Int[Array, "B"]

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from specjax import passes, trees
-from specjax.types import Feedback, Params, Proposal, Rows, Streams
+from specjax.drafters.chain import Chain
+from specjax.types import Params, Proposal, Rows, Streams
 
 
 @dataclasses.dataclass(frozen=True)
-class NGram:
+class NGram(Chain):
   """Longest match of the text's end, between `min_ngram` and `max_ngram` long.
 
   Of matches of one length the latest wins (transformers and vLLM take the
@@ -28,40 +29,13 @@ class NGram:
   min_ngram: int = 2
   max_ngram: int = 4
 
-  siblings = "chain"
-  num_riders = 0
-  taps = ()
-  reads_logits = False
-
   def __post_init__(self):
-    if self.num_speculative_tokens < 1:
-      raise ValueError(
-        "num_speculative_tokens must be at least 1 for prompt lookup, got"
-        f" {self.num_speculative_tokens}; use --drafter=none for none"
-      )
+    super().__post_init__()
     if not 1 <= self.min_ngram <= self.max_ngram:
       raise ValueError(
         "prompt lookup needs 1 <= min_ngram <= max_ngram, got"
         f" {self.min_ngram} and {self.max_ngram}"
       )
-
-  @property
-  def num_nodes(self) -> int:
-    return self.num_speculative_tokens
-
-  @property
-  def max_depth(self) -> int:
-    return self.num_speculative_tokens
-
-  @property
-  def widths(self) -> tuple[int, ...]:
-    return (1, 1 + self.num_speculative_tokens)
-
-  def init(self, params: Params, batch: int, capacity: int):
-    return ()
-
-  def observe(self, params: Params, state, seen: Feedback):
-    return state
 
   def propose(self, params: Params, state, rows: Rows, budget, keys: Streams):
     end, found = self._match(rows.tokens, rows.length)

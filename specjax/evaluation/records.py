@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +146,7 @@ class Answer:
     }
 
   @classmethod
-  def from_json(cls, entry: dict[str, Any]) -> Self:
+  def from_json(cls, entry: dict[str, Any]) -> "Answer":
     """Of a line of a record file; figures that follow are left out.
 
     Raises:
