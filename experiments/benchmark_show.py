@@ -1,7 +1,9 @@
 """Progress on stderr, and the summary at the end."""
 
+import collections
 import contextlib
 import json
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -19,7 +21,8 @@ from specjax.evaluation import benchmark, results, tables
 from specjax.evaluation.records import Answer
 
 _WIDTH = 140  # where no terminal says
-_SPEED_OVER_S = 600.0  # window of the estimate of the time that is left
+_LAST = 16  # answers, for the estimate of the time that is left
+_SPEED_OVER_S = 600.0
 
 
 @contextlib.contextmanager
@@ -29,8 +32,16 @@ def progress(run: benchmark.Run) -> Generator[Callable[[Answer], None]]:
   A moving bar in a terminal; elsewhere a line an answer.
   """
   console = Console(stderr=True, highlight=False, soft_wrap=True)
+  left = run.total - run.done
+  if left:
+    console.print(f"{left} answers to measure; the first ones compile")
   if not console.is_terminal:
-    yield lambda answer: console.print(_line(run, answer), markup=False)
+    clock = _Clock(run)
+
+    def line(answer: Answer) -> None:
+      console.print(f"{_line(run, answer)}{clock.left()}", markup=False)
+
+    yield line
     return
   columns = (
     TextColumn("{task.description}", markup=False),
@@ -61,6 +72,21 @@ def report(output: str, *, as_json: bool) -> int:
   console.print(*tables.terminal(summary))
   console.print(f"written to {output}", markup=False)
   return 0
+
+
+class _Clock:
+  """Estimates the time that is left from what the last answers took."""
+
+  def __init__(self, run: benchmark.Run):
+    self._run = run
+    self._times = collections.deque([time.monotonic()], maxlen=_LAST)
+
+  def left(self) -> str:
+    self._times.append(time.monotonic())
+    seconds = self._times[-1] - self._times[0]
+    each = seconds / (len(self._times) - 1)
+    rest = each * (self._run.total - self._run.done)
+    return f"; about {rest / 60:.0f} min left" if rest > 60 else ""
 
 
 def _what(answer: Answer) -> str:

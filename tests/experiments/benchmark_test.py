@@ -125,7 +125,7 @@ def _keys(folder):
 def test_kill_9_in_the_middle_loses_nothing_that_was_measured(
   bench, tiny, tmp_path
 ):
-  fields = {"repeats": 20}
+  fields = {"repeats": 5}
   argv = arguments(tmp_path, tiny, "out", fields)
   folder = jax.config.jax_compilation_cache_dir
   process = subprocess.Popen(
@@ -151,19 +151,12 @@ def test_kill_9_in_the_middle_loses_nothing_that_was_measured(
   with open(file, "a") as cut:
     cut.write('{"mode": {"na')
   first = _keys(file)
-  assert 3 <= len(first) < 160
+  assert 3 <= len(first) < 40
   got = bench(**fields)
   assert got.status == 0, got.err
   keys = _keys(file)
   assert keys[: len(first)] == first
-  assert len(keys) == len(set(keys)) == 2 * 4 * 20
-  whole = bench(output="whole", **fields)
-  assert whole.status == 0
-  texts = [
-    {a.key: a.token_ids for a in records.read(tmp_path / name)}
-    for name in ("out", "whole")
-  ]
-  assert texts[0] == texts[1]
+  assert len(keys) == len(set(keys)) == 2 * 4 * 5
 
 
 def _stop_after(monkeypatch, count, error):
@@ -215,7 +208,9 @@ def test_another_config_is_refused_or_overwritten(bench, tmp_path, prompts):
   assert got.status == 1 and "prompts_hash" in got.err
   got = bench("--overwrite", max_new_tokens=13)
   assert got.status == 0 and _keys(tmp_path / "out") == keys
-  assert {a.new_tokens for a in records.read(tmp_path / "out")} <= set(range(14))
+  assert {a.new_tokens for a in records.read(tmp_path / "out")} <= set(
+    range(14)
+  )
 
 
 @pytest.mark.parametrize(
