@@ -36,7 +36,7 @@ DEVICES: dict[str, Device] = {
   "a100-40gb": Device(312e12, 1555e9, 40e9, 300e9, "vendor, SXM"),
   "h100": Device(989.5e12, 3350e9, 80e9, 450e9, "vendor, SXM"),
   "h200": Device(989.5e12, 4800e9, 141e9, 450e9, "vendor, SXM"),
-  "tpu-v4": Device(275e12, 1200e9, 32 * 2**30, 300e9, "Google"),
+  "tpu-v4": Device(275e12, 1200e9, 32.0 * 2**30, 300e9, "Google"),
   "tpu-v5e": Device(197e12, 819e9, 16e9, 200e9, "Google"),
   "tpu-v5p": Device(459e12, 2765e9, 95e9, 600e9, "Google"),
   "tpu-v6e": Device(918e12, 1638e9, 32e9, 400e9, "Google"),

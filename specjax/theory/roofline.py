@@ -24,15 +24,16 @@ class Setup:
   """How a model is run.
 
   Attributes:
-    weight_bits, cache_bits: 16, 8 or 4; arithmetic stays 16-bit.
+    weight_bits, cache_bits: 16, 8, 4, or a mean such as 4.5 where scales are
+      stored too; arithmetic stays 16-bit.
     ways: of tensor parallelism, all in one replica.
     bandwidth_share, operations_share: of the peaks that programs reach.
     fixed_seconds: a pass, whatever its size.
     hop_seconds: of each step of a collective.
   """
 
-  weight_bits: float = 16.0
-  cache_bits: float = 16.0
+  weight_bits: float | int = 16
+  cache_bits: float | int = 16
   ways: int = 1
   bandwidth_share: float = 1.0
   operations_share: float = 1.0

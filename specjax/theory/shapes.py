@@ -1,9 +1,10 @@
 """What of a decoder sets its bytes and operations."""
 
 import dataclasses
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class DecoderSizes(Protocol):
   """Sizes as configurations of decoders name them."""
 

@@ -1,4 +1,6 @@
-"""Step times against tables of chips, arithmetic by hand and printed figures."""
+"""Step times against tables of chips, hand arithmetic and printed figures."""
+
+import dataclasses
 
 import jax
 import numpy as np
@@ -91,18 +93,17 @@ def test_verify_pass_of_qwen3_8b():
   assert float(ours.operations[0]) / 1e12 == pytest.approx(0.09, abs=0.005)
   assert float(ours.memory_seconds[0]) == pytest.approx(6.23e-3, rel=1e-3)
   assert float(ours.arithmetic_seconds[0]) == pytest.approx(0.12e-3, abs=5e-6)
-  np.testing.assert_allclose(
-    ours.idle_share, [0.98, 0.62, 0.45, 0.05], atol=0.01
-  )
+  printed = [0.98, 0.62, 0.45, 0.05]
+  np.testing.assert_allclose(ours.idle_share, printed, atol=0.01)
 
 
 def test_the_larger_of_reads_and_arithmetic():
-  ours = roofline.model_pass(TINY, UNIT, Setup(), np.asarray([1, 9]), 10, 3)
+  ours = roofline.model_pass(TINY, UNIT, Setup(), np.asarray([1, 9]), 10, 5)
   # 2 * 2 layers * 2 heads * 8 = 64 numbers; 4 * 2 * 4 * 8 = 256 operations.
   np.testing.assert_allclose(ours.bytes, [2000 + 1280, 2000 + 9 * 1280])
-  np.testing.assert_allclose(ours.operations, [3 * 4560, 27 * 4560])
-  np.testing.assert_allclose(ours.seconds, [328, 27 * 45.6], rtol=1e-6)
-  fixed = roofline.model_pass(TINY, UNIT, Setup(fixed_seconds=7), 1, 10, 3)
+  np.testing.assert_allclose(ours.operations, [5 * 4560, 45 * 4560])
+  np.testing.assert_allclose(ours.seconds, [328, 45 * 45.6], rtol=1e-6)
+  fixed = roofline.model_pass(TINY, UNIT, Setup(fixed_seconds=7.0), 1, 10, 3)
   assert float(fixed.seconds) == pytest.approx(335)
 
 
@@ -135,11 +136,15 @@ def test_tensor_parallelism():
 
 
 def test_an_8b_target_with_a_1b_draft_by_batch():
-  """A fit to the printed curve, not its own constants: within 5 %."""
+  """A fit to the printed curve, not its own constants: within 5 %.
+
+  It counts no arithmetic of attention.
+  """
   chip = devices.Device(221 * 2.6e12, 2.6e12, 80e9, 0.0, "fitted")
   setup = Setup(fixed_seconds=0.3e-3)
   target, draft = (
-    shapes.shape_of(PRESETS[name]) for name in ("llama-3.1-8b", "llama-3.2-1b")
+    dataclasses.replace(shapes.shape_of(PRESETS[name]), num_heads=0)
+    for name in ("llama-3.1-8b", "llama-3.2-1b")
   )
   batch = np.asarray([1, 64, 128, 256])
   drafter = rounds.separate(draft)
@@ -200,7 +205,7 @@ def test_a_draft_on_part_of_the_cache_gains_with_the_batch():
     rounds.sparse_self(QWEN, 512),
     H100,
     REACHED,
-    np.asarray([1, 8, 64, 256]),
+    np.asarray([[1, 8, 64, 256]]),
     np.asarray([[500], [100_000]]),
     3,
     tokens,
