@@ -95,7 +95,7 @@ class LlamaCppDecoder:
   def __init__(self, model: _Watched):
     self.versions = {
       "llama-cpp-python": metadata.version("llama-cpp-python"),
-      "llama.cpp uses": _features(),
+      "llama.cpp built for": _features(),
     }
     self._model = model
 
