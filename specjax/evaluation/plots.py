@@ -24,6 +24,7 @@ _STYLE = {
   "legend.fontsize": 10,
 }
 _MARKERS = "osD^vP*X<>"
+_PREDICTION = "predicted_against_measured"
 _BAND = 0.1  # predicted within this share of measured
 _LEAST_JUDGED = 20  # rounds; a share of fewer says nothing
 
@@ -43,6 +44,9 @@ def draw(
     the files, in the order in which they are to be looked at.
   """
   folder.mkdir(parents=True, exist_ok=True)
+  for name in (*_OF_A_LAW, _PREDICTION):
+    for old in folder.glob(f"{name}*.png"):
+      old.unlink()
   model = summary["environment"].get("model") or "several models"
   laws: dict[str, list[Mapping[str, Any]]] = {}
   for entry in summary["modes"]:
@@ -55,7 +59,7 @@ def draw(
       for name, make in _OF_A_LAW.items():
         wanted.append((name + end, make(entries, title)))
     prediction = _prediction(summary["modes"], answers, model)
-    wanted.append(("predicted_against_measured", prediction))
+    wanted.append((_PREDICTION, prediction))
     return [
       _save(figure, folder / f"{name}.png")
       for name, figure in wanted

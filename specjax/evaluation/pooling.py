@@ -51,7 +51,7 @@ def pool(answers: Sequence[Answer]) -> dict[str, Any]:
     "new_tokens": new_tokens,
     "passes": passes,
     **_of_rounds(stats),
-    **_conditional(known),
+    **_conditional(known, stats),
     "tokens_per_s": _over(new_tokens, decode_s),
     "tokens_per_pass": _over(new_tokens, passes),
     "compile_s": sum(answer.compile_s for answer in answers),
@@ -88,24 +88,27 @@ def _of_rounds(stats: metrics.Stats | None) -> dict[str, Any]:
   }
 
 
-def _conditional(answers: Sequence[Answer]) -> dict[str, Any]:
+def _conditional(
+  answers: Sequence[Answer], stats: metrics.Stats | None
+) -> dict[str, Any]:
   names = ("acceptance_per_position_conditional", "judged_per_position")
-  if not answers:
+  if stats is None:
     return dict.fromkeys(names)
-  kept, judged = judge_counts(answers)
+  kept, judged = judge_counts(answers, len(stats.accepted_at))
   rates = [k / n if n else None for k, n in zip(kept, judged, strict=True)]
   return dict(zip(names, (rates, judged), strict=True))
 
 
-def judge_counts(answers: Sequence[Answer]) -> tuple[list[int], list[int]]:
-  """Rounds that kept position i, and those that judged it.
+def judge_counts(
+  answers: Sequence[Answer], depth: int
+) -> tuple[list[int], list[int]]:
+  """Rounds that kept position i < `depth`, and those that judged it.
 
   A round judges position i if it drafted that many tokens and kept all before
   it, unless a stop or the token limit cut the round there: then nothing is
   known of it. In a tree position i is a depth, and the count of nodes stands
   for the depth drafted.
   """
-  depth = max((len(answer.stats.accepted_at) for answer in answers), default=0)
   kept, judged = [0] * depth, [0] * depth
   for answer in answers:
     for drafted, accepted, emitted, _ in answer.rounds:

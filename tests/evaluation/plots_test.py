@@ -70,6 +70,11 @@ def test_each_law_has_its_own_plots(tmp_path, build, plain, lookup):
   files = plots.draw(summarize(answers), answers, tmp_path)
   names = {file.stem for file in files}
   assert {"speedup_by_class", "speedup_by_class_2"} <= names
+  left = [answer for answer in answers if answer.mode.temperature == 0]
+  plots.draw(summarize(left), left, tmp_path)
+  assert {f.stem for f in tmp_path.iterdir()} == {
+    name for name in names if not name.endswith("_2")
+  }
 
 
 def test_intervals_are_those_of_the_summary(build, plain):
