@@ -215,8 +215,7 @@ def _prediction(
     return None
   names = {a.mode.name for a in known}
   entries = [e for e in entries if e["mode"]["name"] in names]
-  height = max(5.8, 1.4 + 0.26 * len(entries))
-  figure, axes = _figure(height + 2.6, height)
+  figure, axes = _figure(9.5, max(5.4, 1.4 + 0.26 * len(entries)))
   every = []
   for index, entry in enumerate(entries):
     color = _color(index, len(entries))
@@ -257,7 +256,6 @@ def _prediction(
   )
   axes.set_xlim(low, high)
   axes.set_ylim(low, high)
-  axes.set_aspect("equal")
   axes.set_xlabel("measured (ms a token)")
   axes.set_ylabel("predicted from separate calls (ms a token)")
   axes.set_title(

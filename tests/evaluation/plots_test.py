@@ -119,4 +119,7 @@ def test_legends_cover_no_axes_and_stay_inside(build, plain, count):
     box = legend.get_window_extent()
     assert figure.bbox.x1 + 1 >= box.x1 and box.y0 >= 0
     for axes in figure.axes:
-      assert axes.get_tightbbox().x1 <= box.x0 + 1
+      drawn = axes.get_tightbbox()
+      assert drawn.x1 <= box.x0 + 1
+      assert drawn.x0 >= 0 and drawn.y0 >= 0
+      assert drawn.y1 <= figure.bbox.y1 + 1
