@@ -58,7 +58,7 @@ _GREEDY = flags.DEFINE_boolean(
 )
 _LENGTH = flags.DEFINE_integer("length", 4, "Tokens of the joint law.")
 _SAMPLES = flags.DEFINE_integer(
-  "samples", None, "Of each seed; by default 4096, or 512 of a real model."
+  "samples", None, "Of each seed; by default 4096, or 256 of a real model."
 )
 _SEEDS = flags.DEFINE_integer(
   "seeds", None, "By default 100, or 8 with a real model."

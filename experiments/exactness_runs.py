@@ -27,7 +27,7 @@ REPEATS = (
 )
 _DRAFTED = 2  # tokens, so that a few tokens take several rounds
 _KNOWN_SIZES = dict(samples=4096, seeds=100, rows=4096)
-_REAL_SIZES = dict(samples=512, seeds=8, rows=64)
+_REAL_SIZES = dict(samples=256, seeds=8, rows=64)
 _GREEDY_ROWS = 4
 
 
@@ -86,6 +86,12 @@ def laws(
   if not subject.drafter.num_nodes:
     raise ValueError("give a --drafter: plain decoding is what it is held to")
   sizes = (_KNOWN_SIZES if known else _REAL_SIZES) | sizes
+  needed = len(subject.prompt) + length + subject.drafter.max_depth
+  if needed > subject.model.max_positions:
+    raise ValueError(
+      f"prompt, --length and draft need {needed} positions, {subject.name} has"
+      f" {subject.model.max_positions}: shorten the prompt"
+    )
   setting = oracle.Setting(
     FLAGS.temperature, FLAGS.top_k, FLAGS.top_p, FLAGS.min_p
   )

@@ -81,23 +81,24 @@ def distance(
 
   Half of the samples choose the set of cells that come out too often, the other
   half say by how much it does; then the halves change places. Its mean is 0 for
-  an exact sampler, and never above the true distance.
+  an exact sampler, and never above the true distance. The interval is that of
+  two estimates that err together, which is a little too wide.
 
   Args:
     places: the cell of each sample, negative where the law has none.
     probabilities: the law.
   """
   halves = places[0::2], places[1::2]
-  excesses, variances = [], []
+  excesses, deviations = [], []
   for chooser, judge in (halves, halves[::-1]):
     seen = np.bincount(chooser[chooser >= 0], minlength=len(probabilities))
     often = seen / len(chooser) > probabilities
     inside = judge >= 0
     share = float(np.where(inside, often[np.maximum(judge, 0)], True).mean())
     excesses.append(share - float(probabilities[often].sum()))
-    variances.append(share * (1 - share) / len(judge))
+    deviations.append((share * (1 - share) / len(judge)) ** 0.5)
   estimate = sum(excesses) / 2
-  margin = float(stats.norm.ppf(0.975)) * sum(variances) ** 0.5 / 2
+  margin = float(stats.norm.ppf(0.975)) * sum(deviations) / 2
   return Interval(estimate, estimate - margin, estimate + margin)
 
 
