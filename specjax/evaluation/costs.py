@@ -18,6 +18,9 @@ from specjax.evaluation.cost_sampler import Sampler, Subject, make_subject
 FILE = "costs.jsonl"
 Rounds = Iterable[Sequence[int]]
 
+# Seconds. What is shorter is lost in the noise of a call.
+_LEAST = 1e-9
+
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
@@ -57,7 +60,9 @@ class Costs:
       seen.items(), key=lambda item: (str(item[0][0]), *item[0][1:])
     ):
       table = ran if kind == "pass" else drafts.setdefault(kind, {})
-      table.setdefault(size, {})[context] = max(statistics.median(values), 0.0)
+      table.setdefault(size, {})[context] = max(
+        statistics.median(values), _LEAST
+      )
     if not ran or not drafts:
       raise ValueError(f"no costs were measured of mode {mode!r}")
     return cls(ran, drafts)

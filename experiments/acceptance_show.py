@@ -1,0 +1,170 @@
+"""Tables of the acceptance command."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Result = Mapping[str, Any]
+
+
+def study(result: Result) -> None:
+  """Costs once, then each temperature."""
+  console = Console(highlight=False, soft_wrap=True)
+  lossy = "lossless" if result["lossless"] else "LOSSY"
+  console.print(
+    f"{result['environment']['model']}, drafter {result['drafter']}, rule"
+    f" {result['rule']} ({lossy}), {result['prompts']} prompts"
+  )
+  console.print(_costs(result["costs"]))
+  for part in result["temperatures"]:
+    console.print(_alpha(part))
+    console.print(_lengths(part))
+    console.print(_positions(part))
+    console.print(_verdict(part))
+
+
+def sweep(result: Result) -> None:
+  """Every way at every draft length."""
+  table = Table(title="measured over predicted time", title_justify="left")
+  for name in (
+    "drafter",
+    "γ",
+    "tokens a pass",
+    "predicted, s",
+    "measured, s",
+    "ratio",
+    "speedup",
+    "predicted",
+    "closed form",
+  ):
+    table.add_column(name, justify="left" if name == "drafter" else "right")
+  for case in result["cases"]:
+    table.add_row(
+      case["name"],
+      str(case["num_speculative_tokens"]),
+      _number(case["mean_acceptance_length"]),
+      _number(case["predicted_s"], 3),
+      _number(case["measured_s"], 3),
+      _number(case["ratio"], 3),
+      _number(case["speedup"]),
+      _number(case["predicted_speedup"]),
+      _number(case["closed_form"]),
+    )
+  Console(highlight=False).print(table)
+  ratios = [c["ratio"] for c in result["cases"] if c["ratio"] is not None]
+  if ratios:
+    print(
+      f"measured over predicted: {min(ratios):.3f} to {max(ratios):.3f} over"
+      f" {len(ratios)} ways"
+    )
+
+
+def _costs(costs: Result) -> Table:
+  table = Table(
+    title=f"parts of a round at {costs['context']} tokens of context,"
+    f" c = {costs['c']:.3f}",
+    title_justify="left",
+  )
+  table.add_column("slots, or drafted", justify="right")
+  for name in ("pass, ms", "over one slot", "drafting, ms"):
+    table.add_column(name, justify="right")
+  sizes = {int(n) for n in (*costs["pass_s"], *costs["draft_s"])}
+  for size in map(str, sorted(sizes)):
+    table.add_row(
+      size,
+      _milliseconds(costs["pass_s"].get(size)),
+      _number(costs["pass_over_one"].get(size)),
+      _milliseconds(costs["draft_s"].get(size)),
+    )
+  return table
+
+
+def _alpha(part: Result) -> str:
+  alpha = part["alpha"]
+  return (
+    f"\ntemperature {part['temperature']:g}: alpha {_number(alpha['alpha'], 3)}"
+    f" by teacher forcing over {alpha['positions']} positions, proposals at"
+    f" {alpha['share_proposed']:.0%}, kept by exact match"
+    f" {_number(alpha['exact_match'], 3)}, greedy agreement"
+    f" {_number(alpha['greedy_agreement'], 3)}, entropy of the target"
+    f" {alpha['entropy_nats']:.2f} nats"
+  )
+
+
+def _lengths(part: Result) -> Table:
+  table = Table(title="speedup over plain decoding", title_justify="left")
+  for name in (
+    "γ",
+    "tokens a pass",
+    "accepted",
+    "closed form",
+    "by position",
+    "by rounds",
+    "measured",
+    "measured/predicted time",
+  ):
+    table.add_column(name, justify="right")
+  for entry in part["lengths"]:
+    rate = entry["draft_acceptance_rate"]
+    table.add_row(
+      str(entry["num_speculative_tokens"]),
+      _number(entry["mean_acceptance_length"]),
+      "-" if rate is None else f"{rate:.0%}",
+      _number(entry["closed_form"]),
+      _number(entry["from_positions"]),
+      _number(entry["predicted_speedup"]),
+      _number(entry["speedup"]),
+      _number(entry["ratio"], 3),
+    )
+  return table
+
+
+def _positions(part: Result) -> Table:
+  table = Table(title="acceptance by position", title_justify="left")
+  for name in (
+    "position",
+    "kept",
+    "kept if reached",
+    "gain, tokens",
+    "cost, passes",
+    "pays",
+  ):
+    table.add_column(name, justify="right")
+  rows = zip(
+    part["positions"],
+    part["acceptance_per_position"],
+    part["acceptance_per_position_conditional"],
+    strict=True,
+  )
+  for position, kept, reached in rows:
+    table.add_row(
+      str(position["position"]),
+      f"{kept:.3f}",
+      f"{reached:.3f}",
+      _number(position["gain_tokens"]),
+      _number(position["cost_passes"]),
+      "yes" if position["pays"] else "no",
+    )
+  return table
+
+
+def _verdict(part: Result) -> str:
+  best, cut = part["best_length"], part["cut"]
+  measured = (
+    f"best measured: γ = {best}, {part['best_speedup']:.2f} times plain"
+    if best
+    else f"no length is faster than plain; the best is"
+    f" {part['best_speedup']:.2f} times plain"
+  )
+  told = f"cut at γ = {cut}" if cut else "do not draft"
+  return f"{measured}; the rates by position say: {told}"
+
+
+def _number(value: float | None, digits: int = 2) -> str:
+  return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _milliseconds(value: float | None) -> str:
+  return "-" if value is None else f"{1e3 * value:.2f}"
