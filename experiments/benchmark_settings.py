@@ -16,6 +16,7 @@ _LISTS = (
   "temperatures",
   "peers",
 )
+_NAMES = ("drafters", "rules", "peers")
 _POSITIVE = ("per_category", "max_new_tokens", "repeats")
 
 
@@ -103,6 +104,13 @@ class Settings:
     for name in _LISTS:
       if isinstance(values.get(name), list):
         values[name] = tuple(values[name])
+    for name in _NAMES:
+      if isinstance(values.get(name), tuple):
+        # A flag's "a,b" comes as one string.
+        parts = [part for text in values[name] for part in text.split(",")]
+        values[name] = tuple(part.strip() for part in parts)
+    if isinstance(values.get("temperatures"), tuple):
+      values["temperatures"] = tuple(map(float, values["temperatures"]))
     return cls(**values)
 
   def record(self, questions: Sequence[Question]) -> dict[str, Any]:

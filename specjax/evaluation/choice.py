@@ -20,7 +20,8 @@ def choose(
 
   Args:
     questions: of a file.
-    categories: those wanted; empty is all.
+    categories: those wanted, a string of several with commas too; empty is
+      all.
     first, last: places in the file, `last` itself left out.
     per_category: at most so many of each, the first ones.
 
@@ -35,6 +36,11 @@ def choose(
       raise ValueError(f"question_id {name} comes twice in the prompt file")
     seen.add(name)
   known = list(dict.fromkeys(q.labels["category"] for q in labelled))
+  categories = [
+    part.strip()
+    for name in categories
+    for part in ([name] if name in known else name.split(","))
+  ]
   if unknown := [name for name in categories if name not in known]:
     raise ValueError(
       f"no question is of category {unknown[0]!r}; there are"

@@ -20,6 +20,7 @@ def ids(questions):
   [
     ({}, "a1 b1 a2 b2 a3"),
     ({"categories": ("a",)}, "a1 a2 a3"),
+    ({"categories": ("b, a",)}, "a1 b1 a2 b2 a3"),
     ({"per_category": 1}, "a1 b1"),
     ({"per_category": 2, "categories": ("a",)}, "a1 a2"),
     ({"first": 1, "last": 4}, "b1 a2 b2"),

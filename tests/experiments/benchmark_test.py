@@ -11,7 +11,7 @@ import time
 import jax
 import pytest
 
-from experiments import benchmark, config_file
+from experiments import benchmark, benchmark_settings, config_file
 from specjax.evaluation import decoders, records
 
 # How ml_collections loads a config.
@@ -291,3 +291,10 @@ def test_fields_of_the_config_are_flags(tmp_path, tiny, prompts):
   )
   assert done.returncode == 1 and done.stdout == ""
   assert done.stderr == "error: max_new_tokens must be at least 1, got 0\n"
+
+
+def test_names_with_commas_are_several():
+  config = {"prompt_file": "p", "drafters": ("ngram,model k",), "rules": []}
+  settings = benchmark_settings.Settings.of(config, {"temperatures": (0, 1)})
+  assert settings.drafters == ("ngram", "model k") and settings.rules == ()
+  assert [type(t) for t in settings.temperatures] == [float, float]
