@@ -188,13 +188,13 @@ def _figures(
   model: ModelShape | Drafter, device, setup, active, context, queries
 ) -> dict[str, float]:
   """Sums over rounds; padded, so that few programs serve all round counts."""
-  rounds = len(active)
-  padding = (0, -rounds % 512)
+  count = len(active)
+  padding = (0, -count % 512)
   active = np.pad(np.asarray(active, np.float32), padding)
   context = np.pad(np.asarray(context, np.float32), padding)
   figures = _passes(model, device, setup, active, context, queries)
   return {
-    name: float(np.asarray(values, np.float64)[:rounds].sum())
+    name: float(np.asarray(values, np.float64)[:count].sum())
     for name, values in figures._asdict().items()
   }
 

@@ -5,6 +5,7 @@ token is taken as independent with one mean alpha; the extra token that a pass
 always gives is counted.
 """
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, Real
@@ -18,6 +19,7 @@ _NEAR_ONE = 0.05
 _TERMS = 8
 
 
+@jax.jit
 def _geometric_sum(alpha: Float[Array, "*#s"], n: Float[Array, "*#s"]) -> Array:
   """1 + alpha + ... + alpha^(n - 1), for any n >= 1, with sound gradients."""
   gap = 1 - alpha

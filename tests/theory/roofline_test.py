@@ -255,7 +255,7 @@ def test_jit_and_grids():
   gamma = np.arange(4.0)[None, None]
   grid = jax.jit(play)(batch, context, gamma)
   assert grid.shape == (2, 3, 4)
-  one = play(32.0, 2048.0, 3.0)
+  one = jax.jit(play)(32.0, 2048.0, 3.0)
   assert float(grid[1, 1, 3]) == pytest.approx(float(one), rel=1e-6)
-  slope = jax.grad(play)(32.0, 2048.0, 3.0)
+  slope = jax.jit(jax.grad(play))(32.0, 2048.0, 3.0)
   assert np.isfinite(float(slope)) and float(slope) < 0

@@ -56,7 +56,7 @@ def test_best_goodput_length_shrinks_with_the_batch():
       500.0 * batch, batch * (lengths + 1.0), 1e-7, 5e-5, 8e-3
     )
     np.testing.assert_allclose(ours, seconds, rtol=1e-6)
-    seconds = seconds + lengths * (4e-4 + 2e-5 * batch)
+    seconds = seconds + lengths * (4e-4 + 4e-5 * batch)
     best, rate = choose(np.full(batch, 0.7), seconds)
     chosen.append(int(best))
     tokens = batch * (1 - 0.7 ** (lengths + 1)) / 0.3
