@@ -184,7 +184,7 @@ def test_an_exact_rule_is_found_lossless_and_its_control_is_not(rule):
   made = found.columns[exactness.SPECULATIVE]
   assert made.rejected_seeds == 0 and made.accepted > 0
   assert made.distance.low < 0 < made.distance.high + 0.01
-  assert found.sizes == (1000, 4000, 4096)
+  assert found.sizes == (250, 1000, 4000, 4096)
 
 
 def test_redrawn_has_the_law_of_its_closed_form():

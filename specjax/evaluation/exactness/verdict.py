@@ -18,7 +18,7 @@ FAILURE_PROBABILITY = 1e-6
 SEED_FAILURE_PROBABILITY = 1e-3
 TARGET, SPECULATIVE, CONTROL = "target only", "speculative", "control"
 _GROWTH = 4
-_FIRST_SIZE = 1000
+_FIRST_SIZE = 250
 _LEAST_LONG = 0.1  # share of samples that took three rounds or more
 
 
