@@ -12,7 +12,7 @@ from scipy import stats
 
 from specjax import sampling
 from specjax.acceptance import BiasedResample, ExactMatch, Rejection
-from specjax.drafters import DraftModel, NGram
+from specjax.drafters import NGram
 from specjax.evaluation import exactness, records
 from specjax.evaluation.exactness import laws, statistics
 from specjax.testing import cases, nets, oracle, runs, tables
@@ -20,6 +20,7 @@ from specjax.types import Params, Slots
 
 PROMPT = (2, 0, 1, 3, 0, 1)
 RAW = oracle.Setting()
+LOOKUP = NGram(2, 1, 3)
 
 
 def enumerate_table(setting=RAW, prompt=PROMPT, length=3):
@@ -139,35 +140,28 @@ def test_distance_is_unbiased_by_chance_and_finds_what_is_there():
   assert 0.8 * true < mean < true + 0.005
 
 
-def make_sampler(drafter=None, rule=None, draft=None, length=4):
+def make_sampler(drafter=None, rule=None):
   model, target = cases.small_world()
-  engine = runs.make_engine(model, drafter, rule)
   return exactness.Sampler(
-    engine,
-    Params(target, draft),
+    runs.make_engine(model, drafter, rule),
+    Params(target),
     PROMPT,
     sampling.make_sampling(1, temperature=1.0),
-    length,
-    1024,
+    length=4,
+    batch=1024,
   )
 
 
 @functools.cache
-def measured(rule, claimed, draft=None, length=4):
-  """Evidence on the table; lookup, or a draft of the given kind."""
-  _, target = cases.small_world()
-  model, _ = cases.small_world()
-  drafter = NGram(2, 1, 3) if draft is None else DraftModel(model, 2)
-  weights = target if draft == "same" else None
+def measured(rule, claimed):
+  """Evidence of lookup with a rule on the table."""
   return exactness.measure(
     {
-      exactness.TARGET: make_sampler(length=length),
-      exactness.SPECULATIVE: make_sampler(drafter, rule, weights, length),
-      exactness.CONTROL: make_sampler(
-        drafter, exactness.Redrawn(rule), weights, length
-      ),
+      exactness.TARGET: make_sampler(),
+      exactness.SPECULATIVE: make_sampler(LOOKUP, rule),
+      exactness.CONTROL: make_sampler(LOOKUP, exactness.Redrawn(rule)),
     },
-    enumerate_table(length=length),
+    enumerate_table(length=4),
     claimed=claimed,
     samples=1024,
     seeds=4,
@@ -190,7 +184,7 @@ def test_an_exact_rule_is_found_lossless_and_its_control_is_not(rule):
 def test_redrawn_has_the_law_of_its_closed_form():
   """Lookup proposes 3 after 0 1: it comes out with p + (1 - p) p."""
   p = enumerate_table(length=1).probabilities
-  tokens = make_sampler(NGram(2, 1, 3), exactness.Redrawn(ExactMatch())).draw(
+  tokens = make_sampler(LOOKUP, exactness.Redrawn(ExactMatch())).draw(
     jax.random.key(5), 20000
   )
   wanted = (1 - p[3]) * p
@@ -201,32 +195,43 @@ def test_redrawn_has_the_law_of_its_closed_form():
 
 
 def test_a_lossy_rule_is_told_from_one_that_lies():
-  lossy, lying = (measured(BiasedResample(), claim) for claim in (False, True))
+  lossy = measured(BiasedResample(), False)
   sentence, ok = lossy.verdict
   assert ok and sentence.startswith("not lossless, as its rule says: TV 0.")
   assert lossy.columns[exactness.SPECULATIVE].rejected_seeds == 4
   assert lossy.columns[exactness.SPECULATIVE].distance.low > 0.1
-  sentence, ok = lying.verdict
+  sentence, ok = dataclasses.replace(lossy, claimed=True).verdict
   assert not ok and sentence.startswith("NOT lossless, though its rule says so")
 
 
-def test_where_nothing_is_refused_there_is_no_verdict():
-  sentence, ok = measured(Rejection(), True, "same").verdict
-  assert not ok and "no power" in sentence and "control" in sentence
+def change(found, name, column=None, **fields):
+  """Evidence with one column replaced, or with fields of it changed."""
+  column = found.columns[name] if column is None else column
+  column = dataclasses.replace(column, **fields)
+  return dataclasses.replace(found, columns={**found.columns, name: column})
 
 
-def test_too_few_rounds_give_no_verdict():
-  sentence, ok = measured(ExactMatch(), True, None, 2).verdict
-  assert not ok and "0.0% of the samples took three rounds" in sentence
-
-
-def test_a_wrong_law_gives_no_verdict():
+def test_without_power_there_is_no_verdict():
+  """A control that passes, too few rounds, no drafts, a law that is wrong."""
   found = measured(ExactMatch(), True)
-  columns = dict(found.columns)
-  columns[exactness.TARGET] = columns[exactness.CONTROL]
-  wrong = dataclasses.replace(found, columns=columns)
-  sentence, ok = wrong.verdict
-  assert not ok and "plain decoding itself is off" in sentence
+  columns = found.columns
+  target, control = columns[exactness.TARGET], columns[exactness.CONTROL]
+  made = exactness.SPECULATIVE
+  for weak, reason in (
+    (change(found, exactness.CONTROL, target), "rejected at 0 of 4 seeds only"),
+    (change(found, exactness.CONTROL, rejected_seeds=3), "at 3 of 4 seeds"),
+    (change(found, made, three_rounds=0.02), "only 2.0% of the samples took"),
+    (change(found, made, drafted=0), "nothing was drafted"),
+    (change(found, exactness.TARGET, control), "plain decoding itself is off"),
+  ):
+    sentence, ok = weak.verdict
+    assert not ok and sentence.startswith("no verdict") and reason in sentence
+
+
+def test_samples_that_the_law_rules_out_are_a_fault():
+  column = measured(ExactMatch(), True).columns[exactness.SPECULATIVE]
+  (fault,) = dataclasses.replace(column, outside=2).faults
+  assert fault == "2 samples that the law rules out"
 
 
 def test_too_few_seeds_are_refused():
@@ -237,7 +242,7 @@ def test_too_few_seeds_are_refused():
 
 
 def test_a_sample_depends_on_its_key_alone():
-  sampler = make_sampler(NGram(2, 1, 3), Rejection())
+  sampler = make_sampler(LOOKUP, Rejection())
   long, short = (sampler.draw(jax.random.key(1), n) for n in (1500, 100))
   assert (long.tokens[:100] == short.tokens).all()
   other = sampler.draw(jax.random.key(2), 100)
