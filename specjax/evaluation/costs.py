@@ -9,7 +9,7 @@ what a round costs beyond it is bookkeeping.
 import dataclasses
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Costs:
   drafts: dict[bool, dict[int, dict[int, float]]]
 
   @classmethod
-  def from_samples(cls, lines: Iterable[dict[str, Any]], mode: str) -> Self:
+  def from_samples(cls, lines: Iterable[dict[str, Any]], mode: str) -> "Costs":
     """Of the lines of `Sampler.sample`, those of one mode and of all passes.
 
     Raises:

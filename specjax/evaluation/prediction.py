@@ -126,7 +126,6 @@ def _sampler(desk: Desk, prompts, ways) -> costs.Sampler:
   return costs.Sampler(
     subjects,
     context_lengths=(min(lengths), max(lengths) + desk.new_tokens),
-    capacity=desk.capacity,
   )
 
 
