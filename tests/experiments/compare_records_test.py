@@ -126,7 +126,8 @@ def test_what_an_interval_does_not_show_is_not_flagged(compare, tmp_path):
   a = _run(tmp_path / "a.jsonl", 0.6, questions=12)
   b = _run(tmp_path / "b.jsonl", 0.6, questions=12, seed=5)
   one = _run(tmp_path / "one.jsonl", 0.2, questions=1)
-  assert compare(a, b, "--fail_on_fall")[0] == 0
+  for runs in ((a, b), (b, a)):  # the rate is lower one way or the other
+    assert compare(*runs, "--fail_on_fall")[0] == 0
   found, rows = _rows(compare(a, one, "--json")[1])
   difference = rows["ngram k=4", "main"]["acceptance_difference"]
   assert difference["estimate"] < -0.3 and difference["low"] is None
