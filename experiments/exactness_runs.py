@@ -83,8 +83,6 @@ def laws(
   begin = time.perf_counter()
   known = FLAGS.model in known_targets.NAMES
   subject = _known(prompt) if known else _real(prompt, chat)
-  if not subject.drafter.num_nodes:
-    raise ValueError("give a --drafter: plain decoding is what it is held to")
   sizes = (_KNOWN_SIZES if known else _REAL_SIZES) | sizes
   needed = len(subject.prompt) + length + subject.drafter.max_depth
   if needed > subject.model.max_positions:
@@ -178,7 +176,7 @@ def greedy(
   asked = questions.read(prompts or () if given else (REPEATS,), path)
   plan = setup.make_plan()
   if plan.drafter == "none":
-    raise ValueError("give a --drafter: plain decoding is what it is held to")
+    raise ValueError(known_targets.NO_DRAFTER)
   begin = time.perf_counter()
   target, methods = plan.load()
   texts = [question.turns[0] for question in asked]
@@ -238,7 +236,7 @@ def _real(prompt: str | None, chat: bool | None) -> Subject:
       FLAGS.num_speculative_tokens = _DRAFTED
   plan = setup.make_plan()
   if plan.drafter == "none":
-    raise ValueError("give a --drafter: plain decoding is what it is held to")
+    raise ValueError(known_targets.NO_DRAFTER)
   target, methods = plan.load()
   drafter, draft = methods["drafter"], methods["draft"]
   params = Params(target.params, None if draft is None else draft.params)

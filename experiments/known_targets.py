@@ -14,6 +14,7 @@ from specjax.types import Drafter, Model, Params, Rule
 
 FLAGS = flags.FLAGS
 NAMES = ("table", "tiny")
+NO_DRAFTER = "give a --drafter: plain decoding is what it is held to"
 PROMPT = (2, 0, 1, 3, 0, 1)
 _TINY_VOCABULARY = 5
 _DRAFT_FLAGS = ("draft_model", "draft_layers", "speculative_config")
@@ -41,13 +42,13 @@ def build(
   if drafter not in BUILT_IN:
     kind = registry.find(drafter)
     if not kind.num_nodes:
-      raise ValueError(f"drafter {drafter!r} proposes nothing to test")
+      raise ValueError(NO_DRAFTER)
   case = make_case(drafter, Rejection())
   if name == "table":
     model, target = cases.small_world()
   else:
     model = nets.tiny_net(_TINY_VOCABULARY)
-    target = nets.random_net(model)
+    target = nets.random_net(model, scale=1.0)  # a law that is not sharp
   params = case.params(model, target)
   proposes = case.make(model, depth)
   rule = make_rule() or default_rule(model, proposes, params)

@@ -122,6 +122,7 @@ def test_p_values_of_an_exact_sampler_are_uniform():
   found = np.asarray([statistics.chi_square(row, 0, p) for row in drawn])
   assert statistics.uniformity(found) > 1e-6
   assert statistics.uniformity(found**2) < 1e-6
+  assert statistics.uniformity(np.ones(100)) == 1.0
 
 
 def test_distance_is_unbiased_by_chance_and_finds_what_is_there():
