@@ -12,7 +12,7 @@ import jax
 import pytest
 
 from experiments import benchmark, benchmark_settings, config_file
-from specjax.evaluation import decoders, records
+from specjax.evaluation import decoders, plots, records
 
 # How ml_collections loads a config.
 pytestmark = pytest.mark.filterwarnings(
@@ -35,13 +35,14 @@ def prompts(tmp_path):
 
 
 @pytest.fixture
-def bench(run, tiny, tmp_path, prompts):
-  """Calls the command with a config of some fields."""
+def bench(run, tiny, tmp_path, prompts, monkeypatch):
+  """Calls the command with a config of some fields; pictures take seconds."""
 
-  def call(*argv, output="out", **fields):
-    return run(
-      benchmark.main, *arguments(tmp_path, tiny, output, fields), *argv
-    )
+  def call(*argv, output="out", pictures=False, **fields):
+    if not pictures:
+      monkeypatch.setattr(plots, "draw", lambda *_: [])
+    given = arguments(tmp_path, tiny, output, fields)
+    return run(benchmark.main, *given, *argv)
 
   return call
 
@@ -64,7 +65,9 @@ def arguments(tmp_path, model, output, fields):
 
 
 def test_a_run_writes_all_there_is_to_see(bench, tmp_path):
-  got = bench("--json", "--traces=1", "--route=a", costs=True, repeats=2)
+  got = bench(
+    "--json", "--traces=1", "--route=a", pictures=True, costs=True, repeats=2
+  )
   assert got.status == 0, got.err
   (summary,) = got.records
   out = tmp_path / "out"
