@@ -1,6 +1,14 @@
-"""Prompt lookup against plain decoding, on a few classes of prompts.
+"""Prompt lookup against plain decoding, on every class of prompts.
 
-python -m experiments.benchmark
+  python -m experiments.benchmark
+
+Compares two modes, "none" and "ngram k=7", in turns on four prompts of each
+class of configs/prompts/classes.jsonl, among them answers whose beginning is
+given, which are rows of their own. Greedy, float32 on CPU, 128 new tokens, one
+answer each: 40 prompts, one of them of two turns.
+
+To be expected: identical outputs, lookup well ahead of plain decoding where an
+answer copies from its prompt, and level with it on stories and chat.
 """
 
 import os
@@ -14,17 +22,10 @@ def get_config() -> config_dict.ConfigDict:
   """See experiments.benchmark_settings.Settings for the fields."""
   return config_dict.create(
     prompt_file=os.path.join(_PROMPTS, "classes.jsonl"),
-    categories=(
-      "code_edit",
-      "copy_with_changes",
-      "summary",
-      "story",
-      "chat",
-      "copy, begun",
-    ),
+    categories=(),
     first_question=0,
     last_question=config_dict.placeholder(int),
-    per_category=1,
+    per_category=4,
     model="smollm2-135m",
     dtype=config_dict.placeholder(str),
     draft_model=config_dict.placeholder(str),
@@ -39,7 +40,7 @@ def get_config() -> config_dict.ConfigDict:
     lenience=config_dict.placeholder(float),
     peers=(),
     max_new_tokens=128,
-    repeats=2,
+    repeats=1,
     seed=0,
     chat=config_dict.placeholder(bool),
     costs=True,
