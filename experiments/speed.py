@@ -23,11 +23,12 @@ _JSON = flags.DEFINE_boolean("json", False, "One JSON object on stdout.")
 def main() -> None:
   """Prints minima of interleaved runs, and their ratios."""
   settings = _CONFIG.value.to_dict()
-  from rich.console import Console
-  from rich.table import Table
+  with command.interrupts_held():
+    from rich.console import Console
+    from rich.table import Table
 
-  from specjax.checkpoints.loaded import load_model
-  from specjax.evaluation import speed
+    from specjax.checkpoints.loaded import load_model
+    from specjax.evaluation import speed
 
   target = load_model(settings.pop("model"))
   if target.tokenizer is None:

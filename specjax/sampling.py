@@ -7,16 +7,18 @@ a token rarer than about 1e-7 is drawn with that granularity.
 
 import enum
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, Num
 
 from specjax import filters
 from specjax.types import Law, Sampling, Streams
 
 _BLOCK = 128
+Numbers = int | float | Sequence[int] | Sequence[float] | Num[np.ndarray, "..."]
 
 
 class Purpose(enum.IntEnum):
@@ -31,18 +33,20 @@ class Purpose(enum.IntEnum):
 def make_sampling(
   batch: int,
   *,
-  temperature: float | Sequence[float] = 0.0,
-  top_k: int | Sequence[int] = 0,
-  top_p: float | Sequence[float] = 1.0,
-  min_p: float | Sequence[float] = 0.0,
+  temperature: Numbers = 0.0,
+  top_k: Numbers = 0,
+  top_p: Numbers = 1.0,
+  min_p: Numbers = 0.0,
 ) -> Sampling:
   """Per-row sampling settings, each a number or one a row.
 
   Raises:
-    ValueError: a negative temperature or top_k, a top_p outside (0, 1], a
-      min_p outside [0, 1].
+    ValueError: what is no number, a negative temperature or top_k, a top_p
+      outside (0, 1], a min_p outside [0, 1].
   """
-  t, k, p, m = (np.asarray(x) for x in (temperature, top_k, top_p, min_p))
+  t = _numbers("temperature", temperature, "iuf")
+  k = _numbers("top_k", top_k, "iu")
+  p, m = _numbers("top_p", top_p, "iuf"), _numbers("min_p", min_p, "iuf")
   if not (np.isfinite(t).all() and (t >= 0).all()):
     raise ValueError(f"temperature must be 0 or more, got {temperature}")
   if (k < 0).any():
@@ -71,6 +75,18 @@ def make_sampling(
     min_p=full(m, np.float32),
     uses=uses,
   )
+
+
+def _numbers(name: str, value: Any, kinds: str) -> np.ndarray:
+  """One number or one a row, of the given kinds of dtype."""
+  try:
+    array = np.asarray(value)
+  except ValueError:  # lists of unequal length
+    array = np.asarray(None)
+  if array.dtype.kind not in kinds or array.ndim > 1:
+    what = "a number" if "f" in kinds else "a whole number"
+    raise ValueError(f"{name} must be {what}, or one a row, got {value!r:.40}")
+  return array
 
 
 def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:

@@ -141,9 +141,12 @@ class Stream:
       ("rounds_per_event", rounds_per_event),
       ("capacity", 1 if capacity is None else capacity),
     ):
+      if not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be a whole number, got {value!r:.40}")
       if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
-    if isinstance(stop, str):
+    strings = isinstance(stop, Sequence) and not isinstance(stop, str)
+    if not strings or not all(isinstance(text, str) for text in stop):
       raise ValueError(f"stop must be a list of strings, got {stop!r}")
     encoded = encode_prompts(target, prompts, chat)
     context = target.model.max_positions

@@ -29,30 +29,37 @@ class Sampling:
     ValueError: a value outside its range, or lists of different lengths.
   """
 
-  temperature: float | Sequence[float] = 0.0
-  top_k: int | Sequence[int] = 0
-  top_p: float | Sequence[float] = 1.0
-  min_p: float | Sequence[float] = 0.0
+  temperature: sampling.Numbers = 0.0
+  top_k: sampling.Numbers = 0
+  top_p: sampling.Numbers = 1.0
+  min_p: sampling.Numbers = 0.0
 
   def __post_init__(self):
-    sizes = {
-      len(value)
-      for field in dataclasses.fields(self)
-      if isinstance(value := getattr(self, field.name), Sequence)
-    }
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if isinstance(value, np.ndarray):  # unhashable and hard to compare
+        object.__setattr__(self, field.name, value.tolist())
+    sizes = {len(x) for x in self._lists().values()}
     if len(sizes) > 1:
       raise ValueError(
         f"sampling lists have different lengths: {sorted(sizes)}"
       )
     self.rows(*sizes or {1})
 
+  def _lists(self) -> dict[str, Sequence[Any]]:
+    values = vars(self).items()
+    return {
+      name: value
+      for name, value in values
+      if isinstance(value, Sequence) and not isinstance(value, str)
+    }
+
   def rows(self, batch: int) -> types.Sampling:
     """The device's form, a value a row."""
-    values = dataclasses.asdict(self)
-    for name, value in values.items():
-      if isinstance(value, Sequence) and len(value) != batch:
+    for name, value in self._lists().items():
+      if len(value) != batch:
         raise ValueError(f"{len(value)} values of {name} for {batch} prompts")
-    return sampling.make_sampling(batch, **values)
+    return sampling.make_sampling(batch, **vars(self))
 
 
 def encode_prompts(

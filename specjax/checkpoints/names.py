@@ -65,6 +65,8 @@ def resolve(name: str | os.PathLike[str]) -> Source:
   Raises:
     CheckpointError: a name that is none of these.
   """
+  if not isinstance(name, str | os.PathLike):
+    raise CheckpointError(f"a model is a name or a path, got {name!r:.40}")
   text = os.fspath(name)
   if (embedded := EMBEDDED.get(text.lower())) is not None:
     return Source(text, embedded)

@@ -143,7 +143,7 @@ def test_an_import_path_is_called_with_what_it_names():
     (
       "model",
       dict(draft_layers=1, num_speculative_tokens=0),
-      "at least 1 for a draft model",
+      "num_speculative_tokens must be at least 1",
     ),
   ],
 )
