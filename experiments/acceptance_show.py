@@ -7,11 +7,12 @@ from rich.console import Console
 from rich.table import Table
 
 Result = Mapping[str, Any]
+_WIDTH = 120
 
 
 def study(result: Result) -> None:
   """Costs once, then each temperature."""
-  console = Console(highlight=False, soft_wrap=True)
+  console = _console()
   lossy = "lossless" if result["lossless"] else "LOSSY"
   console.print(
     f"{result['environment']['model']}, drafter {result['drafter']}, rule"
@@ -52,13 +53,23 @@ def sweep(result: Result) -> None:
       _number(case["predicted_speedup"]),
       _number(case["closed_form"]),
     )
-  Console(highlight=False).print(table)
+  _console().print(table)
   ratios = [c["ratio"] for c in result["cases"] if c["ratio"] is not None]
   if ratios:
     print(
       f"measured over predicted: {min(ratios):.3f} to {max(ratios):.3f} over"
       f" {len(ratios)} ways"
     )
+
+
+def _console() -> Console:
+  """As wide as the terminal; in a pipe as wide as the tables."""
+  console = Console(highlight=False, markup=False)
+  return (
+    console
+    if console.is_terminal
+    else Console(highlight=False, markup=False, width=_WIDTH)
+  )
 
 
 def _costs(costs: Result) -> Table:

@@ -176,7 +176,7 @@ def _sampler(desk: Desk, engine: Engine, draft, prompts, plan: Plan):
   return costs.Sampler(
     [subject],
     context_lengths=(min(sizes), max(sizes) + desk.new_tokens),
-    widths=[w for g in plan.gammas for w in (g, g + 1)],
+    widths=range(1, plan.gammas[-1] + 2),
   )
 
 
