@@ -192,6 +192,9 @@ def test_modes_say_what_a_peer_does():
   )
   assert (mode.num_speculative_tokens, mode.temperature) == (10, 0.5)
   assert mode.lossless and not mode.is_plain
+  settings = peers.Settings("any", "float32", 1, 0, None, None, 64)
+  other = registry.mode(peers.kind("llama.cpp plain"), 0.0, settings)
+  assert other.lossless is None and other.is_plain
 
 
 @pytest.mark.parametrize("name", peers.NAMES)

@@ -166,8 +166,9 @@ def available(name: str) -> str | None:
 def mode(peer: Kind, temperature: float, settings: Settings) -> records.Mode:
   """How a peer's answers are recorded.
 
-  Every peer keeps the target's law: lookup compares with the target's own
-  sample, an assistant's draws go through rejection sampling.
+  Lookup compares with the target's own sample and an assistant's draws go
+  through rejection sampling, so that both keep the target's law. llama.cpp
+  keeps that of its file's 4-bit arithmetic, and says nothing of another.
   """
   options = {}
   if peer.drafter == "model":
@@ -176,7 +177,7 @@ def mode(peer: Kind, temperature: float, settings: Settings) -> records.Mode:
   return records.Mode(
     name=peer.name,
     drafter=peer.drafter,
-    lossless=True,
+    lossless=None if peer.system == "llama.cpp" else True,
     num_speculative_tokens=settings.num_speculative_tokens,
     temperature=temperature,
     system=peer.system,
