@@ -20,12 +20,12 @@ _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 def get_config() -> config_dict.ConfigDict:
   """See experiments.benchmark_settings.Settings for the fields."""
-  return config_dict.create(
+  config = config_dict.create(
     prompt_file=os.path.join(_PROMPTS, "classes.jsonl"),
     categories=(),
     first_question=0,
     last_question=config_dict.placeholder(int),
-    per_category=4,
+    per_category=config_dict.placeholder(int),
     model="smollm2-135m",
     dtype=config_dict.placeholder(str),
     draft_model=config_dict.placeholder(str),
@@ -47,3 +47,5 @@ def get_config() -> config_dict.ConfigDict:
     cost_rounds=0,
     route="",
   )
+  config.per_category = 4
+  return config

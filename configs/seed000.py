@@ -20,26 +20,23 @@ import os
 
 from ml_collections import config_dict
 
+from configs import benchmark
+
 _PROMPTS = os.path.join(os.path.dirname(__file__), "prompts")
 
 
 def get_config() -> config_dict.ConfigDict:
-  """See experiments.benchmark_settings.Settings for the fields."""
-  return config_dict.create(
+  """That of configs/benchmark.py with other values."""
+  config = benchmark.get_config()
+  config.update(
     prompt_file=os.path.join(_PROMPTS, "seed000.jsonl"),
-    model="smollm2-135m",
-    dtype=config_dict.placeholder(str),
-    draft_model=config_dict.placeholder(str),
-    draft_layers=config_dict.placeholder(int),
+    per_category=None,
     drafters=(
       "model num_speculative_tokens=5",
       "ngram num_speculative_tokens=10 temperature=0",
     ),
     temperatures=(0.0, 1.0),
-    peers=(),
     max_new_tokens=192,
     repeats=5,
-    seed=0,
-    costs=True,
-    cost_rounds=0,
   )
+  return config
