@@ -44,7 +44,12 @@ def is_begun(question: Question, turn: int) -> bool:
 def most_tokens(
   tokenizer: Tokenizer, question: Question, chat: bool, max_new_tokens: int
 ) -> int:
-  """Tokens of the whole conversation where every answer is full length."""
-  turns = len(question.turns)
-  asked = prompt_ids(tokenizer, question, [""] * (turns - 1), chat)
-  return len(asked) + turns * max_new_tokens
+  """Tokens of the whole conversation where every answer is full length.
+
+  The text of an answer, read again in a later turn, may take more tokens than
+  it was said in: a quarter more is allowed for.
+  """
+  before = len(question.turns) - 1
+  asked = prompt_ids(tokenizer, question, [""] * before, chat)
+  spare = before * (max_new_tokens // 4)
+  return len(asked) + (before + 1) * max_new_tokens + spare

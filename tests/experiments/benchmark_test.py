@@ -256,7 +256,7 @@ def test_a_broken_line_of_the_prompts_is_named(bench, prompts):
 def test_a_conversation_that_does_not_fit_is_named(bench):
   got = bench(max_new_tokens=60)
   assert got.status == 1
-  assert "question 81 and its answers may take 128 tokens" in got.err
+  assert "question 81 and its answers may take 143 tokens" in got.err
 
 
 @pytest.mark.parametrize(
