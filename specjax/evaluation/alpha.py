@@ -71,13 +71,19 @@ class Alpha:
     return dataclasses.asdict(self)
 
 
-def summarize(positions: Positions) -> Alpha:
-  """Means of what was seen, texts pooled by position.
+def summarize(*parts: Positions) -> Alpha:
+  """Means of what was seen, all texts pooled by position.
+
+  Args:
+    *parts: of one or more calls of `force`, on buffers of one size.
 
   Raises:
     ValueError: no position was seen.
   """
-  host = {name: np.asarray(value) for name, value in vars(positions).items()}
+  host = {
+    field.name: np.concatenate([getattr(part, field.name) for part in parts])
+    for field in dataclasses.fields(Positions)
+  }
   seen, where = host["seen"], host["proposed"]
   total = int(seen.sum())
   if not total:
