@@ -1,8 +1,8 @@
 """Is a round its parts? Predicted against measured time at every draft length.
 
 For prompt lookup, and for acceptance at chosen rates, all in turns in one run:
-the sum of drafting and of target passes, timed by calls of their own, beside
-what decoding really took.
+the sum of drafting and of target passes, timed by calls of their own right
+before each answer, beside what decoding really took.
 """
 
 import dataclasses
@@ -75,24 +75,30 @@ def sweep(
   """
   law = make_sampling(1)
   ways = _ways(desk, plan)
-  sampler = _sampler(desk, prompts, ways)
+  samplers = {
+    gamma: _sampler(desk, prompts, [w for w in ways if w.gamma == gamma])
+    for gamma in dict.fromkeys(way.gamma for way in ways)
+  }
   report(f"compiling {len({way.engine for way in ways})} loops")
-  sampler.compile()
+  for sampler in samplers.values():
+    sampler.compile()
   for way in {way.engine: way for way in ways}.values():
     rows = desk.read(way.engine, way.draft, prompts[0], law)
     desk.decode(way.engine, way.draft, rows)
 
   lines: list[dict[str, Any]] = []
-  runs: dict[tuple[str, int], dict[int, list[Timed]]] = {}
+  runs: dict[tuple[str, int], list[list[Timed]]] = {}
   for turn in range(plan.turns):
+    for answers in (runs.setdefault((w.name, w.gamma), []) for w in ways):
+      answers.append([])
     for place, prompt in enumerate(prompts):
       report(f"turn {turn + 1} of {plan.turns}, prompt {place + 1}")
-      lines += sampler.sample()
       for way in ways:
+        label = {"turn": turn, "num_speculative_tokens": way.gamma}
+        lines += [{**x, **label} for x in samplers[way.gamma].sample()]
         rows = desk.read(way.engine, way.draft, prompt, law)
         timed = desk.decode(way.engine, way.draft, rows)
-        answers = runs.setdefault((way.name, way.gamma), {})
-        answers.setdefault(place, []).append(timed)
+        runs[way.name, way.gamma][turn].append(timed)
   cases = [_case(way, runs[way.name, way.gamma], lines) for way in ways]
   return {"cases": _beside_plain(cases, lines, ways, prompts), "costs": lines}
 
@@ -130,17 +136,26 @@ def _sampler(desk: Desk, prompts, ways) -> costs.Sampler:
 
 
 def _case(
-  way: Way, answers: dict[int, list[Timed]], lines: list[dict[str, Any]]
+  way: Way, turns: list[list[Timed]], lines: list[dict[str, Any]]
 ) -> dict[str, Any]:
-  """Of the median over turns of each prompt, prompts added up."""
-  parts = costs.Costs.from_samples(lines, way.mode)
-  measured = predicted = 0.0
-  for turns in answers.values():
-    measured += statistics.median(x.seconds for x in turns)
-    predicted += costs.predict_seconds(
-      turns[0].rounds, parts, turns[0].prompt_tokens
+  """Prompts added up, medians over turns.
+
+  A turn is predicted from the costs that were sampled in it beside this draft
+  length, so that a machine whose speed drifts is the same for both.
+  """
+  measured, predicted = [], []
+  for turn, answers in enumerate(turns):
+    parts = _costs(way, lines, turn)
+    measured.append(sum(x.seconds for x in answers))
+    predicted.append(
+      sum(
+        costs.predict_seconds(x.rounds, parts, x.prompt_tokens) for x in answers
+      )
     )
-  stats = metrics.pool([x[0].stats(way.gamma) for x in answers.values()])
+  ratio = statistics.median(
+    m / p for m, p in zip(measured, predicted, strict=True)
+  )
+  stats = metrics.pool([x.stats(way.gamma) for x in turns[0]])
   return {
     "name": way.name,
     "num_speculative_tokens": way.gamma,
@@ -148,11 +163,21 @@ def _case(
     "tokens": stats.emitted,
     "rounds": stats.rounds,
     "mean_acceptance_length": stats.mean_acceptance_length,
-    "measured_s": measured,
-    "predicted_s": predicted,
-    "ratio": measured / predicted if predicted else None,
-    "bookkeeping": 1 - predicted / measured,
+    "measured_s": statistics.median(measured),
+    "predicted_s": statistics.median(predicted),
+    "ratio": ratio,
+    "bookkeeping": 1 - 1 / ratio,
   }
+
+
+def _costs(way: Way, lines, turn: int | None = None) -> costs.Costs:
+  """Of the samples taken beside a draft length, in one turn or in all."""
+  mine = [
+    x
+    for x in lines
+    if x["num_speculative_tokens"] == way.gamma and turn in (None, x["turn"])
+  ]
+  return costs.Costs.from_samples(mine, way.mode)
 
 
 def _beside_plain(cases, lines, ways, prompts) -> list[dict[str, Any]]:
@@ -161,10 +186,10 @@ def _beside_plain(cases, lines, ways, prompts) -> list[dict[str, Any]]:
   keys = {"speedup": "measured_s", "predicted_speedup": "predicted_s"}
   for case, way in zip(cases, ways, strict=True):
     for name, key in keys.items():
-      ours, its = plain[key] / plain["tokens"], case[key] / case["tokens"]
-      case[name] = ours / its if its else None
+      ours, its = case["tokens"] / case[key], plain["tokens"] / plain[key]
+      case[name] = ours / its
     case["closed_form"] = None
     if way.rate is not None:
-      c = costs.Costs.from_samples(lines, way.mode).c(round(context))
+      c = _costs(way, lines).c(round(context))
       case["closed_form"] = float(speedup.speedup(way.rate, way.gamma, c))
   return cases
