@@ -72,7 +72,7 @@ def sweep(result: Mapping[str, Any], path: Path) -> None:
   left.axhspan(1 - _BAND, 1 + _BAND, color="grey", alpha=0.15)
   left.set_ylabel("measured over predicted time")
   left.legend(frameon=False, fontsize=8)
-  right.set_ylabel("speedup over plain: measured, and predicted (dotted)")
+  right.set_ylabel("speedup over plain; dotted: predicted")
   for axes in (left, right):
     axes.set_xlabel("num_speculative_tokens")
     axes.grid(alpha=0.3)
