@@ -234,6 +234,14 @@ class Stream:
     )
 
   @property
+  def rounds(self) -> tuple[tuple[tuple[int, int, int, int], ...], ...]:
+    """Each prompt's rounds so far: (drafted, accepted, emitted, width)."""
+    return tuple(
+      tuple((int(d), int(a), int(e), int(w)) for d, a, e, w in row.history)
+      for row in self._lanes.rows
+    )
+
+  @property
   def traces(self) -> tuple[tuple[RoundTrace, ...], ...]:
     """Each prompt's rounds so far, where `record` was asked for."""
     return tuple(

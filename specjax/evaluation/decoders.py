@@ -99,17 +99,11 @@ class OwnDecoder:
       token_ids=output.tokens[0],
       finish_reason=output.finish_reasons[0],
       passes=stats.rounds,
-      rounds=_rounds(stream),
+      rounds=stream.rounds[0],
       compile_s=spent.compile_s,
       prefill_s=spent.prefill_s,
       decode_s=spent.decode_s,
     )
-
-
-def _rounds(stream: api.Stream) -> tuple[tuple[int, int, int, int], ...]:
-  (row,) = stream._lanes.rows
-  lines = (map(int, line) for line in row.history)
-  return tuple((d, a, e, w) for d, a, e, w in lines)
 
 
 class PeerDecoder:
