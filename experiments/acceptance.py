@@ -28,24 +28,22 @@ flags.adopt_module_key_flags(shared)
 flags.adopt_module_key_flags(command)
 
 _CONFIG = config_file.define("Sizes, by default configs/acceptance.py.")
-# Several commands have these, and one process may hold several commands.
-_ALSO_ELSEWHERE = dict(allow_override=True)
 
 _PROMPT = flags.DEFINE_multi_string(
-  "prompt", [], "A prompt; repeatable.", **_ALSO_ELSEWHERE
+  "prompt", [], "A prompt; repeatable.", **shared.ALSO_ELSEWHERE
 )
 _FILE = flags.DEFINE_string(
   "prompt_file",
   None,
   "In place of the config's: JSONL of {\"prompt\": TEXT}, or Spec-Bench's"
   " question.jsonl, of which the first turn is taken.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _CHAT = flags.DEFINE_boolean(
   "chat",
   None,
   "Use the model's chat template; by default where it has one.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _TEMPERATURES = flags.DEFINE_list(
   "temperatures", None, "In place of the config's; 0 is greedy."
@@ -60,10 +58,10 @@ _OUTPUT = flags.DEFINE_string(
   "output",
   None,
   "Folder for the figures as JSON and PNG, made where it is missing.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _JSON = flags.DEFINE_boolean(
-  "json", False, "One JSON object on stdout.", **_ALSO_ELSEWHERE
+  "json", False, "One JSON object on stdout.", **shared.ALSO_ELSEWHERE
 )
 
 

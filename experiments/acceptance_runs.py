@@ -15,16 +15,14 @@ from specjax.api.lanes import bucket
 from specjax.api.pairing import default_rule
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import registry
-from specjax.evaluation import (
-  acceptance_study,
-  environment,
-  prediction,
-  records,
-)
-from specjax.evaluation.conversations import prompt_ids
-from specjax.evaluation.costs import FILE as COSTS
+from specjax.evaluation import records
+from specjax.evaluation.acceptance import acceptance_study
+from specjax.evaluation.costs import prediction
+from specjax.evaluation.costs.costs import FILE as COSTS
+from specjax.evaluation.costs.timed import Desk
 from specjax.evaluation.questions import Question
-from specjax.evaluation.timed import Desk
+from specjax.evaluation.runs import environment
+from specjax.evaluation.runs.conversations import prompt_ids
 from specjax.types import Params
 
 FLAGS = flags.FLAGS
@@ -199,7 +197,7 @@ def _of_run(target: LoadedModel, config, prompts) -> dict[str, Any]:
 def _write(folder: Path | None, name: str, result, lines) -> None:
   if folder is None:
     return
-  from specjax.evaluation import acceptance_plot
+  from specjax.evaluation.acceptance import acceptance_plot
 
   for line in lines:
     records.append(folder / COSTS, line)

@@ -15,7 +15,8 @@ from absl import flags
 from experiments import command, config_file
 from experiments import flags as shared
 from experiments.benchmark_settings import Settings
-from specjax.evaluation import choice, questions
+from specjax.evaluation import questions
+from specjax.evaluation.runs import choice
 
 DEFAULT = os.path.join(
   os.path.dirname(__file__), "..", "configs", "benchmark.py"
@@ -28,24 +29,23 @@ flags.adopt_module_key_flags(command)
 _CONFIG = config_file.define(
   "What is compared, by default configs/benchmark.py."
 )
-# Other commands of the same process may have these too.
 _DRAFT_MODEL = flags.DEFINE_string(
   "draft_model",
   None,
   "In place of the config's: a model that drafts.",
-  allow_override=True,
+  **shared.ALSO_ELSEWHERE,
 )
 _DRAFT_LAYERS = flags.DEFINE_integer(
   "draft_layers",
   None,
   "In place of the config's: draft with the target's first N layers.",
-  allow_override=True,
+  **shared.ALSO_ELSEWHERE,
 )
 _PROMPTS = flags.DEFINE_string(
   "prompt_file",
   None,
   "In place of the config's: JSONL in Spec-Bench's format.",
-  allow_override=True,
+  **shared.ALSO_ELSEWHERE,
 )
 _ROUTE = flags.DEFINE_string(
   "route", None, "A free tag of the records, by which runs are compared."
@@ -54,7 +54,7 @@ _OUTPUT = flags.DEFINE_string(
   "output",
   None,
   "Folder to write to; by default results/ and the config's name.",
-  allow_override=True,
+  **shared.ALSO_ELSEWHERE,
 )
 _OVERWRITE = flags.DEFINE_boolean(
   "overwrite", False, "Remove another run's files in the folder first."
@@ -69,7 +69,7 @@ _JSON = flags.DEFINE_boolean(
   "json",
   False,
   "The summary as one JSON object on stdout and nothing else.",
-  allow_override=True,
+  **shared.ALSO_ELSEWHERE,
 )
 
 

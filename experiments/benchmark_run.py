@@ -15,19 +15,19 @@ from experiments.benchmark_settings import Settings
 from experiments.command import INTERRUPTED
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel, load_model
-from specjax.evaluation import (
+from specjax.evaluation import peers
+from specjax.evaluation.costs import run_costs
+from specjax.evaluation.questions import Question
+from specjax.evaluation.runs import (
   benchmark,
   decoders,
   differences,
   environment,
   grid,
-  peers,
-  run_costs,
   run_folder,
 )
-from specjax.evaluation import traces as tracing
-from specjax.evaluation.questions import Question
-from specjax.evaluation.run_folder import RunFolder
+from specjax.evaluation.runs import traces as tracing
+from specjax.evaluation.runs.run_folder import RunFolder
 from specjax.text import Tokenizer
 
 FLAGS = flags.FLAGS

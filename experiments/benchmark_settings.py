@@ -33,7 +33,7 @@ class Settings:
     model, dtype: the target.
     draft_model, draft_layers: of drafters that run a model.
     drafters, rules, num_speculative_tokens, temperatures, top_k, top_p, min_p,
-      lenience: see `specjax.evaluation.grid.Grid`.
+      lenience: see `specjax.evaluation.runs.grid.Grid`.
     peers: other systems that take turns; see `specjax.evaluation.peers`.
     max_new_tokens: of an answer.
     repeats: answers of each mode to each turn.

@@ -17,8 +17,9 @@ from rich.progress import (
   TimeRemainingColumn,
 )
 
-from specjax.evaluation import benchmark, results, tables
+from specjax.evaluation.figures import tables
 from specjax.evaluation.records import Answer
+from specjax.evaluation.runs import benchmark, results
 
 _WIDTH = 140  # where no terminal says
 _LAST = 16  # answers, for the estimate of the time that is left

@@ -14,6 +14,7 @@ from pathlib import Path
 from absl import flags
 
 from experiments import command
+from experiments import flags as shared
 
 FELL = 3  # exit status
 
@@ -26,7 +27,9 @@ _THRESHOLD = flags.DEFINE_float(
 _FAIL = flags.DEFINE_boolean(
   "fail_on_fall", False, f"Exit with {FELL} where acceptance fell."
 )
-_JSON = flags.DEFINE_boolean("json", False, "One JSON object on stdout.")
+_JSON = flags.DEFINE_boolean(
+  "json", False, "One JSON object on stdout.", **shared.ALSO_ELSEWHERE
+)
 
 
 def main(a: str, b: str) -> int:
@@ -35,7 +38,8 @@ def main(a: str, b: str) -> int:
     from rich.console import Console
 
     from experiments import compare_show
-    from specjax.evaluation import records, run_comparison
+    from specjax.evaluation import records
+    from specjax.evaluation.figures import run_comparison
   found = run_comparison.compare(
     records.read(Path(a)),
     records.read(Path(b)),

@@ -18,37 +18,35 @@ shared.define_sampling()
 flags.adopt_module_key_flags(shared)
 flags.adopt_module_key_flags(command)
 
-# Several commands have these, and one process may hold several commands.
-_ALSO_ELSEWHERE = dict(allow_override=True)
 
 _PROMPT = flags.DEFINE_multi_string(
   "prompt",
   [],
   "A prompt; repeatable with --greedy. By default a text with repeats.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _FILE = flags.DEFINE_string(
   "prompt_file",
   None,
   'JSONL of {"prompt": TEXT}, or Spec-Bench\'s question.jsonl, of which the'
   " first turn is taken.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _CHAT = flags.DEFINE_boolean(
   "chat",
   None,
   "Use the model's chat template for the prompts given; by default where it"
   " has one.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _JSON = flags.DEFINE_boolean(
-  "json", False, "One JSON object on stdout.", **_ALSO_ELSEWHERE
+  "json", False, "One JSON object on stdout.", **shared.ALSO_ELSEWHERE
 )
 _OUTPUT = flags.DEFINE_string(
   "output",
   None,
   "Folder for exactness.json and exactness.png, made where it is missing.",
-  **_ALSO_ELSEWHERE,
+  **shared.ALSO_ELSEWHERE,
 )
 _GREEDY = flags.DEFINE_boolean(
   "greedy",

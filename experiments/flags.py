@@ -1,8 +1,16 @@
-"""Flags of more than one command."""
+"""Flags of more than one command; defined once a process."""
+
+import functools
+from typing import Any
 
 from absl import flags
 
+# Of a flag that other commands define too, with a help of their own: several
+# commands may be imported into one process.
+ALSO_ELSEWHERE: dict[str, Any] = {"allow_override": True}
 
+
+@functools.cache
 def define_model() -> None:
   """Which target, and how it is compiled."""
   flags.DEFINE_string(
@@ -25,6 +33,7 @@ def define_model() -> None:
   )
 
 
+@functools.cache
 def define_drafting() -> None:
   """Which drafter and rule."""
   flags.DEFINE_string(
@@ -60,6 +69,7 @@ def define_drafting() -> None:
   )
 
 
+@functools.cache
 def define_sampling() -> None:
   """The law and the length of the output."""
   flags.DEFINE_float("temperature", 0.0, "0 is greedy.")

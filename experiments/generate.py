@@ -16,20 +16,27 @@ shared.define_sampling()
 flags.adopt_module_key_flags(shared)
 flags.adopt_module_key_flags(command)
 
-_PROMPT = flags.DEFINE_multi_string("prompt", [], "A prompt; repeatable.")
+_PROMPT = flags.DEFINE_multi_string(
+  "prompt", [], "A prompt; repeatable.", **shared.ALSO_ELSEWHERE
+)
 _FILE = flags.DEFINE_string(
   "prompt_file",
   None,
   'JSONL of {"prompt": TEXT}, or Spec-Bench\'s question.jsonl.',
+  **shared.ALSO_ELSEWHERE,
 )
 _CHAT = flags.DEFINE_boolean(
   "chat",
   None,
   "Use the model's chat template; by default where it has one. --nochat gives"
   " the bare text.",
+  **shared.ALSO_ELSEWHERE,
 )
 _JSON = flags.DEFINE_boolean(
-  "json", False, "One JSON object a result on stdout and nothing else."
+  "json",
+  False,
+  "One JSON object a result on stdout and nothing else.",
+  **shared.ALSO_ELSEWHERE,
 )
 _LOGPROBS = flags.DEFINE_boolean(
   "logprobs",

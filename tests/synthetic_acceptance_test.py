@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specjax import acceptance, testing, trees
-from specjax.evaluation.filler import Filler
+from specjax.evaluation.costs.filler import Filler
 from specjax.testing import runs
 from specjax.types import EMITTED, Law, Params, Proposal, Streams
 

@@ -13,7 +13,7 @@ from specjax import constraints, control, decoding, passes, sampling
 from specjax.acceptance import ExactMatch
 from specjax.drafters import NGram, NoDraft
 from specjax.evaluation import timing
-from specjax.evaluation.filler import Filler
+from specjax.evaluation.costs.filler import Filler
 from specjax.models import cache as kv_cache
 from specjax.passes import Engine
 from specjax.types import Drafter, Model, Params, Rows, Slots

@@ -12,7 +12,9 @@ import jax
 import pytest
 
 from experiments import benchmark, benchmark_settings, config_file
-from specjax.evaluation import decoders, plots, records
+from specjax.evaluation import records
+from specjax.evaluation.figures import plots
+from specjax.evaluation.runs import decoders
 
 # How ml_collections loads a config.
 pytestmark = pytest.mark.filterwarnings(

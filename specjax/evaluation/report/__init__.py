@@ -9,7 +9,7 @@ from typing import Any
 
 import jinja2
 
-from specjax.evaluation import pooling
+from specjax.evaluation.figures import pooling
 from specjax.evaluation.report import folder as folders
 from specjax.evaluation.report import packing, tables, tokens
 

@@ -1,0 +1,1 @@
+"""Acceptance of a draft: by teacher forcing, by position, against cost."""

@@ -1,0 +1,1 @@
+"""The interleaved run: modes, questions, answers, its folder."""
