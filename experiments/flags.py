@@ -61,11 +61,18 @@ def define_drafting() -> None:
   flags.DEFINE_string(
     "rule",
     None,
-    "exact_match, rejection, or, lossy, biased_resample, lossy_lenience. By"
-    " default exact_match for lookup, rejection for draft models.",
+    "exact_match, rejection, or, lossy, biased_resample, lossy_lenience,"
+    " lossy_synthetic. By default exact_match for lookup, rejection for draft"
+    " models.",
   )
   flags.DEFINE_float(
     "lenience", None, "Of --rule=lossy_lenience, in (0, 1]; 1 is exact."
+  )
+  flags.DEFINE_list(
+    "acceptance_rate",
+    None,
+    "Of --rule=lossy_synthetic: share of nodes kept, in [0, 1]; one number, or"
+    " one a position.",
   )
 
 

@@ -95,11 +95,28 @@ def _drafter() -> tuple[str, DrafterSettings]:
 
 
 def _rule() -> Rule | None:
-  if FLAGS.lenience is not None:
-    if FLAGS.rule != acceptance.LossyLenience.name:
-      raise ValueError("--lenience goes with --rule=lossy_lenience")
-    return acceptance.make_rule(FLAGS.rule, lenience=FLAGS.lenience)
-  return None if FLAGS.rule is None else acceptance.make_rule(FLAGS.rule)
+  settings: dict[str, Any] = {}
+  for flag, kind in (
+    ("lenience", acceptance.LossyLenience),
+    ("acceptance_rate", acceptance.LossySynthetic),
+  ):
+    if FLAGS[flag].value is None:
+      continue
+    if FLAGS.rule != kind.name:
+      raise ValueError(f"--{flag} goes with --rule={kind.name}")
+    settings[flag] = FLAGS[flag].value
+  if rates := settings.get("acceptance_rate"):
+    settings["acceptance_rate"] = tuple(_number(rate) for rate in rates)
+  return (
+    None if FLAGS.rule is None else acceptance.make_rule(FLAGS.rule, **settings)
+  )
+
+
+def _number(text: str) -> float:
+  try:
+    return float(text)
+  except ValueError as error:
+    raise ValueError(f"acceptance_rate: {text!r} is no number") from error
 
 
 def use_compilation_cache(folder: str | None) -> None:

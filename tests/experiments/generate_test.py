@@ -140,6 +140,9 @@ BAD = [
   (["--model=nope"], "unknown model 'nope'"),
   (["--rule=nope"], "unknown rule 'nope'"),
   (["--lenience=0.5"], "goes with --rule=lossy_lenience"),
+  (["--acceptance_rate=0.5"], "goes with --rule=lossy_synthetic"),
+  (["--rule=lossy_synthetic", "--acceptance_rate=much"], "is no number"),
+  (["--rule=lossy_synthetic", "--acceptance_rate=1.5"], "numbers in [0, 1]"),
   (['--speculative_config={"method": "medusa"}'], "method 'medusa' needs"),
   (
     ['--speculative_config={"method": "ngram"}', "--drafter=ngram"],
