@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 
+import specjax
+
 _PACKAGES = ("specjax", "jax", "jaxlib", "flax", "numpy")
 
 
@@ -65,7 +67,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def commit() -> str | None:
   """Of the checkout that the package lies in."""
-  root = Path(__file__).resolve().parents[2]
+  root = Path(specjax.__file__).resolve().parents[1]
   if not (root / ".git").exists():
     return None
   try:

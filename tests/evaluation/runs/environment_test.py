@@ -13,7 +13,7 @@ import jax
 import specjax
 from specjax.evaluation.runs import environment
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(specjax.__file__).resolve().parents[1]
 
 
 def test_all_that_a_record_must_carry_is_there(monkeypatch):
