@@ -8,9 +8,9 @@ given, which are rows of their own. Greedy, float32 on CPU, 128 new tokens, one
 answer each: 40 prompts, one of them of two turns. Seven minutes on two virtual
 cores of an Intel Xeon, the model's download and compilation included.
 
-To be expected: 1.39x (1.20 to 1.77) over the 25 prompts of the headline, outputs
-identical, lookup well ahead of plain decoding where an answer copies from its
-prompt, and level with it on stories and chat.
+To be expected: 1.39x (1.20 to 1.77) over the 25 prompts of the headline,
+outputs identical, lookup well ahead of plain decoding where an answer copies
+from its prompt, and level with it on stories and chat.
 """
 
 import os
