@@ -61,12 +61,15 @@ class Result:
 
 @pytest.fixture
 def run(capsys):
-  """Calls a command's main with flags; the settings of jax are put back."""
-  least = jax.config.jax_persistent_cache_min_compile_time_secs
-  folder = jax.config.jax_compilation_cache_dir
+  """Calls a command's main with flags; the settings of jax are put back.
+
+  Without the cache of compiled programs: a process that holds the programs of
+  many tests has crashed while it wrote one.
+  """
+  enabled = jax.config.jax_enable_compilation_cache
 
   def call(main, *argv):
-    given = [f"--compilation_cache={folder}", *argv]
+    given = ["--compilation_cache=", *argv]
     with flagsaver.flagsaver():
       flags.FLAGS.unparse_flags()
       status = command.call(main, ["command", *given])
@@ -74,4 +77,4 @@ def run(capsys):
     return Result(status, out, err)
 
   yield call
-  jax.config.update("jax_persistent_cache_min_compile_time_secs", least)
+  jax.config.update("jax_enable_compilation_cache", enabled)
