@@ -1,8 +1,17 @@
 """The default model through the first command."""
 
+import jax
+import pytest
+
 from experiments import generate
 
 PROMPT = "--prompt=Repeat after me: one two three"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room():
+  """Programs of other tests are dropped before these large ones come."""
+  jax.clear_caches()
 
 
 def _one(run, *argv):
