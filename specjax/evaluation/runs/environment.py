@@ -12,8 +12,6 @@ from typing import Any
 
 import jax
 
-import specjax
-
 _PACKAGES = ("specjax", "jax", "jaxlib", "flax", "numpy")
 
 
@@ -67,7 +65,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def commit() -> str | None:
   """Of the checkout that the package lies in."""
-  root = Path(specjax.__file__).resolve().parents[1]
+  root = Path(__file__).resolve().parents[3]
   if not (root / ".git").exists():
     return None
   try:
