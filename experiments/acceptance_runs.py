@@ -10,9 +10,9 @@ from typing import Any
 from absl import flags
 
 from experiments import acceptance_show, memory, setup
+from experiments.output import make_folder
 from specjax import acceptance, sampling
 from specjax.api.lanes import bucket
-from specjax.api.pairing import default_rule
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import registry
 from specjax.evaluation import records
@@ -23,7 +23,6 @@ from specjax.evaluation.costs.timed import Desk
 from specjax.evaluation.questions import Question
 from specjax.evaluation.runs import environment
 from specjax.evaluation.runs.conversations import prompt_ids
-from specjax.types import Params
 
 FLAGS = flags.FLAGS
 _SPARE = 2  # tokens of the buffers past the longest answer
@@ -65,21 +64,17 @@ def study(
   plan = dataclasses.replace(plan, settings=settings)
   target, methods = plan.load()
   drafter, draft = methods["drafter"], methods["draft"]
-  weights = draft.params if isinstance(draft, LoadedModel) else draft
-  rule = methods["rule"] or default_rule(
-    target.model, drafter, Params(target.params, weights)
-  )
-  acceptance.check_pair(drafter, rule)
+  params, rule = setup.judged_by(target, methods)
   prompts = _prompts(asked, target, chat)
   ends = target.tokenizer.eos_ids if target.tokenizer else ()
   desk = _desk(target, prompts, config["max_new_tokens"], ends)
   memory.reuse_freed_memory()
   result = acceptance_study.study(
-    desk, drafter, weights, rule, prompts, sizes, setup.report
+    desk, drafter, params.draft, rule, prompts, sizes, setup.report
   )
   result = {
     "drafter": plan.drafter,
-    "draft_model": draft.name if isinstance(draft, LoadedModel) else None,
+    "draft_model": None if draft is None else draft.name,
     "rule": rule.name,
     "lossless": acceptance.is_lossless(drafter, rule),
     **_of_run(target, config, prompts),
@@ -128,24 +123,6 @@ def sweep(
   _write(folder, "prediction", result, lines)
   _print(result, as_json, acceptance_show.sweep)
   return 0
-
-
-def make_folder(path: str | None, name: str) -> Path | None:
-  """The folder of --output.
-
-  Raises:
-    ValueError: it cannot be made, or already holds the file.
-  """
-  if path is None:
-    return None
-  folder = Path(path)
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise ValueError(f"cannot make {path}: {error.strerror}") from error
-  if (folder / name).exists():
-    raise ValueError(f"{path} already holds {name}")
-  return folder
 
 
 def _check_sizes(config: dict[str, Any]) -> None:

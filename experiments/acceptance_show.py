@@ -28,9 +28,10 @@ def study(result: Result) -> None:
 
 def sweep(result: Result) -> None:
   """Every way at every draft length."""
-  table = Table(title="measured over predicted time", title_justify="left")
-  for name in (
-    "drafter",
+  table = _table("measured over predicted time")
+  table.add_column("drafter")
+  _add_numbers(
+    table,
     "γ",
     "tokens a pass",
     "predicted, s",
@@ -39,8 +40,7 @@ def sweep(result: Result) -> None:
     "speedup",
     "predicted",
     "closed form",
-  ):
-    table.add_column(name, justify="left" if name == "drafter" else "right")
+  )
   for case in result["cases"]:
     table.add_row(
       case["name"],
@@ -72,15 +72,23 @@ def _console() -> Console:
   )
 
 
-def _costs(costs: Result) -> Table:
-  table = Table(
-    title=f"parts of a round at {costs['context']} tokens of context,"
-    f" c = {costs['c']:.3f}",
-    title_justify="left",
-  )
-  table.add_column("slots, or drafted", justify="right")
-  for name in ("pass, ms", "over one slot", "drafting, ms"):
+def _table(title: str) -> Table:
+  return Table(title=title, title_justify="left")
+
+
+def _add_numbers(table: Table, *names: str) -> None:
+  for name in names:
     table.add_column(name, justify="right")
+
+
+def _costs(costs: Result) -> Table:
+  table = _table(
+    f"parts of a round at {costs['context']} tokens of context,"
+    f" c = {costs['c']:.3f}"
+  )
+  _add_numbers(
+    table, "slots, or drafted", "pass, ms", "over one slot", "drafting, ms"
+  )
   sizes = {int(n) for n in (*costs["pass_s"], *costs["draft_s"])}
   for size in map(str, sorted(sizes)):
     table.add_row(
@@ -105,8 +113,9 @@ def _alpha(part: Result) -> str:
 
 
 def _lengths(part: Result) -> Table:
-  table = Table(title="speedup over plain decoding", title_justify="left")
-  for name in (
+  table = _table("speedup over plain decoding")
+  _add_numbers(
+    table,
     "γ",
     "tokens a pass",
     "accepted",
@@ -115,8 +124,7 @@ def _lengths(part: Result) -> Table:
     "by rounds",
     "measured",
     "measured/predicted time",
-  ):
-    table.add_column(name, justify="right")
+  )
   for entry in part["lengths"]:
     rate = entry["draft_acceptance_rate"]
     table.add_row(
@@ -133,16 +141,16 @@ def _lengths(part: Result) -> Table:
 
 
 def _positions(part: Result) -> Table:
-  table = Table(title="acceptance by position", title_justify="left")
-  for name in (
+  table = _table("acceptance by position")
+  _add_numbers(
+    table,
     "position",
     "kept",
     "kept if reached",
     "gain, tokens",
     "cost, passes",
     "pays",
-  ):
-    table.add_column(name, justify="right")
+  )
   rows = zip(
     part["positions"],
     part["acceptance_per_position"],

@@ -7,7 +7,7 @@ python -m experiments.exactness --drafter=ngram --greedy --prompt_file=F.jsonl
 
 from absl import flags
 
-from experiments import command
+from experiments import command, output
 from experiments import flags as shared
 
 FLAGS = flags.FLAGS
@@ -83,7 +83,7 @@ def main() -> int:
   with command.interrupts_held():
     from experiments import exactness_runs as runs  # it starts jax
 
-  folder = runs.make_folder(_OUTPUT.value)
+  folder = output.make_folder(_OUTPUT.value, "exactness.json")
   if greedy:
     asked = _PROMPT.value, _FILE.value
     return runs.greedy(*asked, _CHAT.value, as_json=_JSON.value, folder=folder)

@@ -12,7 +12,6 @@ from absl import flags
 
 from experiments import exactness_show, known_targets, setup
 from specjax import acceptance, api, sampling
-from specjax.api.pairing import default_rule
 from specjax.api.settings import encode_prompts
 from specjax.evaluation import exactness, questions
 from specjax.testing import oracle, runs
@@ -41,24 +40,6 @@ class Subject:
   params: Params
   rule: Rule
   prompt: Sequence[int]
-
-
-def make_folder(path: str | None) -> Path | None:
-  """The folder of --output.
-
-  Raises:
-    ValueError: it cannot be made, or already holds results.
-  """
-  if path is None:
-    return None
-  folder = Path(path)
-  try:
-    folder.mkdir(parents=True, exist_ok=True)
-  except OSError as error:
-    raise ValueError(f"cannot make {path}: {error.strerror}") from error
-  if (folder / "exactness.json").exists():
-    raise ValueError(f"{path} already holds exactness.json")
-  return folder
 
 
 def laws(
@@ -238,10 +219,8 @@ def _real(prompt: str | None, chat: bool | None) -> Subject:
   if plan.drafter == "none":
     raise ValueError(known_targets.NO_DRAFTER)
   target, methods = plan.load()
-  drafter, draft = methods["drafter"], methods["draft"]
-  params = Params(target.params, None if draft is None else draft.params)
-  rule = plan.rule or default_rule(target.model, drafter, params)
-  acceptance.check_pair(drafter, rule)
+  drafter = methods["drafter"]
+  params, rule = setup.judged_by(target, methods)
   text = REPEATS if prompt is None else prompt
   ids = encode_prompts(target, [text], False if prompt is None else chat)[0]
   return Subject(target.name, target.model, drafter, params, rule, ids)

@@ -9,11 +9,12 @@ import jax
 from absl import flags
 
 from specjax import acceptance, api, checkpoints
+from specjax.api.pairing import default_rule
 from specjax.checkpoints.loaded import LoadedModel, load_model
 from specjax.checkpoints.names import cache_folder
 from specjax.drafters import registry, speculative_config
 from specjax.drafters.settings import DrafterSettings
-from specjax.types import Rule
+from specjax.types import Params, Rule
 
 FLAGS = flags.FLAGS
 
@@ -69,6 +70,24 @@ def make_plan() -> Plan:
     rule=_rule(),
     sampling=sampling,
   )
+
+
+def judged_by(
+  target: LoadedModel, methods: dict[str, Any]
+) -> tuple[Params, Rule]:
+  """The weights and the rule that `api.generate` would use.
+
+  Args:
+    methods: from `Plan.load`.
+
+  Raises:
+    ValueError: a rule that cannot judge the drafter.
+  """
+  drafter, draft = methods["drafter"], methods["draft"]
+  params = Params(target.params, None if draft is None else draft.params)
+  rule = methods["rule"] or default_rule(target.model, drafter, params)
+  acceptance.check_pair(drafter, rule)
+  return params, rule
 
 
 def _drafter() -> tuple[str, DrafterSettings]:

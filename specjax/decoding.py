@@ -79,14 +79,13 @@ def init_rows(
 @jax.jit(static_argnames=("engine", "max_rounds", "logprobs", "look"))
 def _empty(engine, params, tokens, prompt_length, max_rounds, logprobs, look):
   batch, size = tokens.shape
-  drafter, vocab = engine.drafter, engine.model.vocab_size
-  looked = looks.empty(batch, drafter.num_nodes, engine.burst, vocab)
+  nodes, vocab = engine.drafter.num_nodes, engine.model.vocab_size
   return dict(
     rounds=jnp.zeros((batch,), jnp.int32),
     history=jnp.zeros((batch, max_rounds, 4), jnp.int32),
     cache=engine.model.init_cache(batch, size),
     logprobs=jnp.zeros((batch, size)) if logprobs else None,
-    look=looked if look else None,
+    look=looks.empty(batch, nodes, engine.burst, vocab) if look else None,
     constraint=engine.constraint.init(params.constraint, tokens, prompt_length),
     draft=engine.drafter.init(params, batch, size),
     control=engine.policy.init(batch),
