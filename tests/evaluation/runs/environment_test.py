@@ -17,6 +17,7 @@ ROOT = pathlib.Path(specjax.__file__).resolve().parents[1]
 
 
 def test_all_that_a_record_must_carry_is_there(monkeypatch):
+  jax.devices()  # reads the flags, and dies of one that it does not know
   monkeypatch.setenv("XLA_FLAGS", " --xla_foo=1 ")
   found = environment.describe("m", "float32", {"a": 1}, route="night")
   assert found["model"] == "m" and found["dtype"] == "float32"
