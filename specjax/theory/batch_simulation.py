@@ -11,7 +11,7 @@ import functools
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 from specjax.theory import roofline, rounds
 from specjax.theory.devices import Device
@@ -39,7 +39,10 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Simulated:
-  """Totals of a simulation; a draft is one row's share of a round.
+  """Totals of a batch; a draft is one row's share of a round.
+
+  Counts are whole where they were drawn, means where they were expected (see
+  `batch_expectation`).
 
   Attributes:
     tokens: asked for and given.
@@ -52,8 +55,8 @@ class Simulated:
   """
 
   tokens: int
-  drafts: int
-  accepted_at: Int[np.ndarray, "G"]
+  drafts: int | float
+  accepted_at: Real[np.ndarray, "G"]
   seconds: float
   draft_seconds: float
   arithmetic_seconds: float
@@ -63,14 +66,14 @@ class Simulated:
   plain_operations: float
 
   @property
-  def drafted(self) -> int:
+  def drafted(self) -> int | float:
     """Draft tokens proposed."""
     return self.drafts * len(self.accepted_at)
 
   @property
-  def accepted(self) -> int:
+  def accepted(self) -> int | float:
     """Draft tokens kept."""
-    return int(self.accepted_at.sum())
+    return self.accepted_at.sum().item()
 
   @property
   def speedup(self) -> float:
