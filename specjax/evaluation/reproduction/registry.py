@@ -23,12 +23,7 @@ MODULES = {name: f"{__name__.rpartition('.')[0]}.{name}" for name in NAMES}
 
 def load(name: str) -> Paper:
   """The paper of that name; ValueError for an unknown one."""
-  if name not in MODULES:
-    near = difflib.get_close_matches(name, NAMES, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    names = ", ".join(NAMES)
-    raise ValueError(f"no paper {name!r}{hint} (papers: {names})")
-  return importlib.import_module(MODULES[name]).PAPER
+  return importlib.import_module(MODULES[_known(name)]).PAPER
 
 
 def names_of(asked: str) -> tuple[str, ...]:
@@ -42,5 +37,13 @@ def names_of(asked: str) -> tuple[str, ...]:
   """
   if asked == "all":
     return NAMES
-  load(asked)
+  _known(asked)
   return tuple(n for n in NAMES if n == asked or n.startswith(f"{asked}_"))
+
+
+def _known(name: str) -> str:
+  if name in MODULES:
+    return name
+  near = difflib.get_close_matches(name, NAMES, 1)
+  hint = f"; did you mean {near[0]!r}?" if near else ""
+  raise ValueError(f"no paper {name!r}{hint} (papers: {', '.join(NAMES)})")
