@@ -22,7 +22,7 @@ from specjax.evaluation.costs.costs import FILE as COSTS
 from specjax.evaluation.costs.timed import Desk
 from specjax.evaluation.questions import Question
 from specjax.evaluation.runs import environment
-from specjax.evaluation.runs.conversations import prompt_ids
+from specjax.evaluation.runs.conversations import prompt_ids, wants_chat
 
 FLAGS = flags.FLAGS
 _SPARE = 2  # tokens of the buffers past the longest answer
@@ -141,8 +141,7 @@ def _prompts(
   tokenizer = target.tokenizer
   if tokenizer is None:
     raise ValueError(f"{target.name} has no tokenizer to read prompts with")
-  if chat is None:
-    chat = tokenizer.chat_template is not None
+  chat = wants_chat(tokenizer, chat)
   return [prompt_ids(tokenizer, question, [], chat) for question in asked]
 
 

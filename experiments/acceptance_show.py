@@ -161,7 +161,7 @@ def _positions(part: Result) -> Table:
     table.add_row(
       str(position["position"]),
       f"{kept:.3f}",
-      f"{reached:.3f}",
+      "-" if reached is None else f"{reached:.3f}",
       _number(position["gain_tokens"]),
       _number(position["cost_passes"]),
       "yes" if position["pays"] else "no",

@@ -9,6 +9,7 @@ import jax
 from specjax import api, metrics
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.evaluation.questions import Question
+from specjax.evaluation.runs import conversations
 
 # Rounds a dispatch: a tenth of a second of text, and little cost of its own.
 _ROUNDS = 4
@@ -49,15 +50,14 @@ class Conversations:
   ):
     self._target, self._questions = target, questions
     self._seed, self._options, self._methods = seed, options, methods
-    template = target.tokenizer is not None and target.tokenizer.chat_template
-    self._chat = bool(template) if chat is None else chat
-    self._said: list[list[dict[str, str]]] = [[] for _ in questions]
+    self._chat = conversations.wants_chat(target.tokenizer, chat)
+    self._said: list[list[str]] = [[] for _ in questions]
 
   def waves(self) -> Iterator[Wave]:
     """Waves in turn; the caller runs each one's stream."""
     for turn in range(max(len(q.turns) for q in self._questions)):
       asked = [i for i, q in enumerate(self._questions) if len(q.turns) > turn]
-      prompts = [self._prompt(index, turn) for index in asked]
+      prompts = [self._prompt(index) for index in asked]
       wave = Wave(
         turn=turn,
         asked=asked,
@@ -66,7 +66,7 @@ class Conversations:
       )
       yield wave
       for index, text in zip(asked, wave.stream.output.texts, strict=True):
-        self._said[index].append({"role": "assistant", "content": text})
+        self._said[index].append(text)
 
   def _stream(self, prompts: list[Any], turn: int, **methods) -> api.Stream:
     key = jax.random.key(self._seed)
@@ -81,13 +81,13 @@ class Conversations:
       **{**self._options, **methods},
     )
 
-  def _prompt(self, index: int, turn: int) -> Any:
-    said = self._said[index]
-    text = self._questions[index].turns[turn]
-    said.append({"role": "user", "content": text})
-    if self._chat and turn:
-      return list(said)
-    return "\n".join(message["content"] for message in said)
+  def _prompt(self, index: int) -> conversations.Prompt:
+    return conversations.prompt(
+      self._target.tokenizer,
+      self._questions[index],
+      self._said[index],
+      self._chat,
+    )
 
 
 def compare(output: api.Output, plain: api.Output) -> dict[str, Any]:

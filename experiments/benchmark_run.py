@@ -27,6 +27,7 @@ from specjax.evaluation.runs import (
   run_folder,
 )
 from specjax.evaluation.runs import traces as tracing
+from specjax.evaluation.runs.conversations import wants_chat
 from specjax.evaluation.runs.run_folder import RunFolder
 from specjax.text import Tokenizer
 
@@ -143,15 +144,12 @@ def _plan(
   tokenizer: Tokenizer,
   config: dict,
 ) -> benchmark.Plan:
-  chat = settings.chat
-  if chat is None:
-    chat = tokenizer.chat_template is not None
   return benchmark.Plan(
     questions=tuple(questions),
     max_new_tokens=settings.max_new_tokens,
     repeats=settings.repeats,
     seed=settings.seed,
-    chat=chat,
+    chat=wants_chat(tokenizer, settings.chat),
     environment=environment.describe(
       target.name, target.dtype, config, settings.route
     ),

@@ -14,6 +14,7 @@ from experiments import exactness_show, known_targets, setup
 from specjax import acceptance, api, sampling
 from specjax.api.settings import encode_prompts
 from specjax.evaluation import exactness, questions
+from specjax.evaluation.runs import conversations
 from specjax.testing import oracle, runs
 from specjax.types import Drafter, Model, Params, Rule
 
@@ -160,8 +161,7 @@ def greedy(
     raise ValueError(known_targets.NO_DRAFTER)
   begin = time.perf_counter()
   target, methods = plan.load()
-  texts = [question.turns[0] for question in asked]
-  ids = encode_prompts(target, texts, chat if given else False)
+  ids = _prompts(target, asked, chat if given else False)
   options: dict[str, Any] = dict(
     max_new_tokens=FLAGS.max_new_tokens, max_batch=_GREEDY_ROWS
   )
@@ -198,6 +198,16 @@ def greedy(
   else:
     exactness_show.identity(identity, claimed, seconds)
   return 0 if ok else 1
+
+
+def _prompts(target, asked, chat: bool | None) -> list[list[int]]:
+  """Ids of first turns."""
+  chat = conversations.wants_chat(target.tokenizer, chat)
+  prompts = [
+    conversations.prompt(target.tokenizer, question, [], chat)
+    for question in asked
+  ]
+  return encode_prompts(target, prompts, chat)
 
 
 def _known(prompt: str | None) -> Subject:

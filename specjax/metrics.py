@@ -1,6 +1,7 @@
 """From the records of rounds to the figures that are printed."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -104,3 +105,32 @@ def lane_use(rounds: Int[np.ndarray, "B"]) -> float:
   rounds = np.asarray(rounds)
   most = int(rounds.max(initial=0))
   return float(rounds.sum()) / (most * len(rounds)) if most else 1.0
+
+
+def judged(
+  rounds: Iterable[Sequence[int]], depth: int
+) -> tuple[list[float | None], list[int]]:
+  """Acceptance of position i < `depth` given that all before it was kept.
+
+  A round judges position i if it drafted that many tokens and kept all before
+  it, unless a stop or the token limit cut the round there: then nothing is
+  known of it. In a tree position i is a depth, and the count of nodes stands
+  for the depth drafted.
+
+  Args:
+    rounds: (drafted, accepted, emitted, width) of each.
+    depth: of the longest draft.
+
+  Returns:
+    The share of the rounds that judged a position in which it was kept, None
+    where none did; and how many did.
+  """
+  kept, judged = [0] * depth, [0] * depth
+  for drafted, accepted, emitted, _ in rounds:
+    for position in range(min(accepted, depth)):
+      kept[position] += 1
+      judged[position] += 1
+    if accepted < min(drafted, depth) and emitted > accepted:
+      judged[accepted] += 1
+  rates = [k / n if n else None for k, n in zip(kept, judged, strict=True)]
+  return rates, judged

@@ -41,3 +41,15 @@ def test_pooled_figures_are_those_of_the_rounds_together():
 def test_lane_use():
   assert metrics.lane_use(np.asarray([4, 2])) == 0.75
   assert metrics.lane_use(np.asarray([0, 0])) == 1.0
+
+
+def test_a_round_judges_what_it_reached():
+  # Position 1 was judged by the rounds that kept 3, 1 and 2; position 2 by the
+  # first alone, for the last one drafted only two.
+  assert metrics.judged(HISTORY.tolist(), 3) == ([3 / 4, 2 / 3, 1.0], [4, 3, 1])
+  assert metrics.judged(HISTORY[2:3].tolist(), 2) == ([None, None], [0, 0])
+
+
+def test_a_round_that_a_stop_cut_judges_nothing_further():
+  cut = [(3, 1, 1, 4), (3, 1, 2, 4), (3, 2, 3, 4)]
+  assert metrics.judged(cut, 3) == ([1, 1 / 2, 0], [3, 2, 1])

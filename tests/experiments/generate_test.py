@@ -77,6 +77,17 @@ def test_turns_of_a_conversation_follow_one_another(run, tiny, tmp_path):
   assert direct["token_ids"] == got[2]["token_ids"]
 
 
+def test_an_answer_goes_on_where_it_was_begun(run, tiny, tmp_path):
+  file = tmp_path / "question.jsonl"
+  file.write_text(
+    json.dumps({"question_id": 1, "turns": ["ab"], "begun": "cd"})
+  )
+  (begun,) = _json(run, tiny, f"--prompt_file={file}", "--max_new_tokens=6")
+  (whole,) = _json(run, tiny, "--prompt=abcd", "--max_new_tokens=6")
+  (other,) = _json(run, tiny, "--prompt=ab", "--max_new_tokens=6")
+  assert begun["token_ids"] == whole["token_ids"] != other["token_ids"]
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(run, tiny, tmp_path):
   file = tmp_path / "p.jsonl"
   file.write_bytes(b'\xef\xbb\xbf{"prompt": "ab"}\r\n')

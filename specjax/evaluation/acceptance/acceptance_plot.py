@@ -1,5 +1,6 @@
 """Plots of the acceptance command, as PNG; without pyplot's global state."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def study(result: Mapping[str, Any], path: Path) -> None:
     }
     for (key, label), marker in zip(kinds.items(), "os", strict=True):
       places = range(1, len(part[key]) + 1)
-      below.plot(places, part[key], marker=marker, label=label)
+      shares = [math.nan if x is None else x for x in part[key]]
+      below.plot(places, shares, marker=marker, label=label)
     below.set_ylim(0, 1.02)
     below.set_xlabel("position in the draft")
     for one in (above, below):

@@ -22,7 +22,6 @@ from specjax.evaluation.costs.costs import Costs
 from specjax.evaluation.costs.timed import Desk, Timed
 from specjax.passes import Engine
 from specjax.sampling import make_sampling
-from specjax.theory import positions
 from specjax.types import Drafter, Params, Rule, Sampling
 
 _MODE = "drafter"
@@ -68,6 +67,11 @@ class _Run:
   @property
   def stats(self) -> metrics.Stats:
     return metrics.pool([turns[0].stats(self.gamma) for turns in self.answers])
+
+  @property
+  def rounds(self) -> list[tuple[int, int, int, int]]:
+    """Of every prompt's first turn, as the stats are."""
+    return [one for turns in self.answers for one in turns[0].rounds]
 
   @property
   def seconds(self) -> float:
@@ -214,6 +218,7 @@ def _figures(
   stats = longest.stats
   rates = stats.acceptance_per_position if stats.drafting_rounds else ()
   share = stats.drafting_rounds / stats.rounds
+  given_earlier, _ = metrics.judged(longest.rounds, longest.gamma)
   # A position without a proposal is one at which nothing is accepted.
   overall = (measured.alpha or 0.0) * measured.share_proposed
   by_position = lengths.by_position(rates, share, parts, context)
@@ -228,11 +233,7 @@ def _figures(
     "closed_form_alpha": overall,
     "share_drafting": share,
     "acceptance_per_position": list(rates),
-    "acceptance_per_position_conditional": [
-      float(x) for x in positions.conditional(np.asarray(rates))
-    ]
-    if rates
-    else [],
+    "acceptance_per_position_conditional": given_earlier[: len(rates)],
     "positions": [dataclasses.asdict(p) for p in by_position],
     "cut": lengths.cut(by_position),
     "lengths": entries,

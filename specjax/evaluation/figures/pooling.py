@@ -28,7 +28,7 @@ def pool(answers: Sequence[Answer]) -> dict[str, Any]:
       i was kept.
     acceptance_per_position_conditional: share of the rounds that judged
       position i in which it was kept; None where none did.
-    judged_per_position: rounds that judged position i; see `judge_counts`.
+    judged_per_position: rounds that judged position i; see `metrics.judged`.
     emitted_per_round: {tokens: rounds that emitted so many}, keys as text.
     compile_s, prefill_s, decode_s: seconds.
     predicted_s, predicted_over_measured: seconds predicted, and over the
@@ -94,30 +94,9 @@ def _conditional(
   names = ("acceptance_per_position_conditional", "judged_per_position")
   if stats is None:
     return dict.fromkeys(names)
-  kept, judged = judge_counts(answers, len(stats.accepted_at))
-  rates = [k / n if n else None for k, n in zip(kept, judged, strict=True)]
+  rounds = [one for answer in answers for one in answer.rounds]
+  rates, judged = metrics.judged(rounds, len(stats.accepted_at))
   return dict(zip(names, (rates, judged), strict=True))
-
-
-def judge_counts(
-  answers: Sequence[Answer], depth: int
-) -> tuple[list[int], list[int]]:
-  """Rounds that kept position i < `depth`, and those that judged it.
-
-  A round judges position i if it drafted that many tokens and kept all before
-  it, unless a stop or the token limit cut the round there: then nothing is
-  known of it. In a tree position i is a depth, and the count of nodes stands
-  for the depth drafted.
-  """
-  kept, judged = [0] * depth, [0] * depth
-  for answer in answers:
-    for drafted, accepted, emitted, _ in answer.rounds:
-      for position in range(min(accepted, depth)):
-        kept[position] += 1
-        judged[position] += 1
-      if accepted < min(drafted, depth) and emitted > accepted:
-        judged[accepted] += 1
-  return kept, judged
 
 
 def is_repetitive(answer: Answer) -> bool:

@@ -184,8 +184,10 @@ class StaticDecoder:
 
   def _compile(self, length: int) -> None:
     if length not in self._ready:
-      zero = torch.zeros(1, dtype=torch.long)  # written over by the prompt
-      self._step(zero, zero, length)
+      # What is written here the prompt writes over. One tensor given twice
+      # would be compiled as that, and the real call compiled again.
+      token, place = (torch.zeros(1, dtype=torch.long) for _ in range(2))
+      self._step(token, place, length)
       self._ready.add(length)
 
 

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from specjax.evaluation.questions import Question
 from specjax.text import Tokenizer
 
+# What specjax.api takes: a text, or its ids.
+Prompt = str | list[int]
+
 
 def prompt_ids(
   tokenizer: Tokenizer,
@@ -34,6 +37,32 @@ def prompt_ids(
   if is_begun(question, turn):
     ids = ids + tokenizer.encode(question.begun, add_special=False)
   return ids
+
+
+def prompt(
+  tokenizer: Tokenizer | None,
+  question: Question,
+  answers: Sequence[str],
+  chat: bool,
+) -> Prompt:
+  """The same for `specjax.api`: a first turn that is not begun as it stands.
+
+  Raises:
+    ValueError: there is no tokenizer, and the text is not all.
+  """
+  turn = len(answers)
+  if not turn and not is_begun(question, turn):
+    return question.turns[turn]
+  if tokenizer is None:
+    raise ValueError("without a tokenizer no answer can be begun or gone on")
+  return prompt_ids(tokenizer, question, answers, chat)
+
+
+def wants_chat(tokenizer: Tokenizer | None, chat: bool | None) -> bool:
+  """`chat`; where it is None, whether there is a template."""
+  if chat is None:
+    return tokenizer is not None and tokenizer.chat_template is not None
+  return chat
 
 
 def is_begun(question: Question, turn: int) -> bool:
