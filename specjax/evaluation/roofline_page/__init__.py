@@ -10,16 +10,13 @@ from typing import Any
 import jinja2
 
 from specjax.evaluation.roofline.cases import Case
-from specjax.theory.devices import Device
-from specjax.theory.rounds import Drafter
+from specjax.evaluation.roofline.question import Question
 from specjax.theory.shapes import ModelShape
 
 FILE = "roofline.html"
 ARITHMETIC = "arithmetic.js"
-LONGEST = 16
 _HERE = Path(__file__).parent
 _HOUSE_STYLE = _HERE.parent / "report" / "style.css"
-_LADDER = tuple(2**i for i in range(11))
 
 
 def case_json(case: Case) -> dict[str, Any]:
@@ -38,44 +35,42 @@ def case_json(case: Case) -> dict[str, Any]:
 
 
 def page_data(
-  case: Case,
-  target: str,
-  drafters: Mapping[str, Drafter],
-  devices: Mapping[str, Device],
-  recorded: Mapping[str, Sequence[float]] | None = None,
-  measured: str | None = None,
+  asked: Question, batches: Sequence[int], contexts: Sequence[int], longest: int
 ) -> dict[str, Any]:
   """What the page's script reads.
 
   Args:
-    case: that it opens with; its drafter and device are among the others.
-    target: its name.
-    recorded: conditional acceptance of runs, by name.
-    measured: name of the device whose peaks were measured, and so reached.
+    asked: what it opens with.
+    batches, contexts, longest: that its sliders offer; see `study.study`.
   """
-  recorded = dict(recorded or {})
+  case, recorded = asked.case, asked.recorded
   shape = "constant" if case.acceptance.ratio == 1 else "falling"
   if case.acceptance.recorded is not None:
     rates = [tuple(values) for values in recorded.values()]
     shape = f"recorded {rates.index(case.acceptance.recorded)}"
   return {
-    "target": {"name": target, "model": dataclasses.asdict(case.target)},
+    "target": {"name": asked.target, "model": dataclasses.asdict(case.target)},
     "drafters": [
       {"name": name, "label": name, **dataclasses.asdict(drafter)}
-      for name, drafter in drafters.items()
+      for name, drafter in asked.drafters.items()
     ],
     "devices": [
-      {"name": name, "measured": name == measured, **dataclasses.asdict(device)}
-      for name, device in devices.items()
+      {
+        "name": name,
+        "measured": name == asked.measured,
+        **dataclasses.asdict(device),
+      }
+      for name, device in asked.devices.items()
     ],
-    "setup": dataclasses.asdict(case.setup),
-    "measured": measured,
+    "setup": dataclasses.asdict(asked.reached),
+    "measured": asked.measured,
     "memory_share": case.memory_share,
     "recorded": [
       {"name": name, "rates": list(rates)} for name, rates in recorded.items()
     ],
-    "ladder": list(_LADDER),
-    "longest": max(LONGEST, case.gamma),
+    "batches": list(batches),
+    "contexts": list(contexts),
+    "longest": max(longest, case.gamma),
     "initial": {
       "batch": case.batch,
       "context": case.context,

@@ -41,14 +41,9 @@
 
   const withValue = (steps, value) =>
     [...new Set([...steps, value])].sort((a, b) => a - b);
-  const doubling = (from, to) => {
-    const out = [];
-    for (let n = from; n <= to; n *= 2) out.push(n);
-    return out;
-  };
   const steps = {
-    batch: withValue(data.ladder, data.initial.batch),
-    context: withValue(doubling(256, 131072), data.initial.context),
+    batch: withValue(data.batches, data.initial.batch),
+    context: withValue(data.contexts, data.initial.context),
     gamma: Array.from({ length: data.longest }, (_, i) => i + 1),
     first: withValue(Array.from({ length: 100 }, (_, i) => i / 100),
       data.initial.first),
@@ -284,17 +279,18 @@
       const end = line.points[line.points.length - 1];
       if (end) ends.push({ line, y: y(end[1]) });
     }
-    if (right > 20) {
-      // Labels keep apart, from below up.
-      ends.sort((a, b) => b.y - a.y);
-      ends.forEach((end, i) => {
-        end.at = i ? Math.min(end.y, ends[i - 1].at - 14) : end.y;
-      });
-      for (const { line, at } of ends) {
-        parts.push(svg("text", { x: width - right + 10, y: at + 4,
-          class: line.chosen ? "chosen" : "" }, line.label));
-      }
-    }
+    // Labels keep apart, from below up: beside the lines, or above their ends.
+    const beside = right > 20;
+    ends.sort((a, b) => b.y - a.y);
+    ends.forEach((end, i) => {
+      end.at = i ? Math.min(end.y, ends[i - 1].at - 14) : end.y;
+      parts.push(svg("text", {
+        x: beside ? width - right + 10 : width - right - 8,
+        y: beside ? end.at + 4 : end.at - 7,
+        "text-anchor": beside ? "start" : "end",
+        class: end.line.chosen ? "label chosen" : "label",
+      }, end.line.label));
+    });
     box.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`,
       role: "img", "aria-label": `Speedup against ${title}` }, ...parts));
   };
