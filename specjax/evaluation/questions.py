@@ -59,7 +59,7 @@ def _read_file(path: str) -> list[Question]:
 
 def _question(line: str, where: str) -> Question:
   try:
-    entry = json.loads(line)
+    entry = json.loads(line, parse_constant=_no_number)
   except (ValueError, RecursionError) as error:
     raise ValueError(f"{where}: no JSON ({error})") from error
   if isinstance(entry, dict):
@@ -68,6 +68,11 @@ def _question(line: str, where: str) -> Question:
       if all(isinstance(turn, str) for turn in turns):
         keys = ("question_id", "category")
         labels = {key: entry[key] for key in keys if key in entry}
+        for key, label in labels.items():
+          if not isinstance(label, int | str):
+            raise ValueError(
+              f"{where}: {key} must be a text or an integer, got {label!r:.40}"
+            )
         begun = entry.get("begun", "")
         if not isinstance(begun, str):
           raise ValueError(f"{where}: begun must be a text, got {begun!r:.40}")
@@ -76,3 +81,7 @@ def _question(line: str, where: str) -> Question:
     f'{where}: needs {{"prompt": TEXT}} or Spec-Bench\'s {{"question_id": ...,'
     ' "turns": [TEXT, ...]}'
   )
+
+
+def _no_number(text: str):
+  raise ValueError(f"{text} is no JSON number")

@@ -17,6 +17,7 @@ from specjax.evaluation import exactness, records
 from specjax.evaluation.exactness import laws, statistics
 from specjax.testing import cases, nets, oracle, runs, tables
 from specjax.types import Params, Slots
+from tests.made_answers import make_answer
 
 PROMPT = (2, 0, 1, 3, 0, 1)
 RAW = oracle.Setting()
@@ -299,28 +300,9 @@ def test_teacher_forcing_gives_the_logits_of_one_whole_pass():
     np.testing.assert_allclose(logits, wanted, atol=1e-4)
 
 
-def make_answer(mode, token_ids, question="7", turn=0):
-  return records.Answer(
-    mode=mode,
-    question_id=question,
-    category="",
-    turn=turn,
-    repeat=0,
-    prompt="",
-    text="",
-    token_ids=tuple(token_ids),
-    finish_reason="length",
-    prompt_tokens=1,
-    begun=False,
-    passes=1,
-    rounds=(),
-    compile_s=0.0,
-    prefill_s=0.0,
-    decode_s=0.0,
-    predicted_s=None,
-    repeated_8grams=0.0,
-    seed=0,
-    environment={},
+def answer(mode, token_ids, question="7", turn=0):
+  return make_answer(
+    mode, question, (), token_ids=tuple(token_ids), turn=turn, passes=1
   )
 
 
@@ -330,15 +312,15 @@ def test_records_are_paired_and_parted_conversations_end():
   warm = records.Mode("warm", drafter="ngram", temperature=1.0)
   peer = records.Mode("peer", drafter="lookup", system="transformers")
   answers = [
-    make_answer(plain, [0, 0]),
-    make_answer(plain, [0, 0], turn=1),
-    make_answer(plain, [0, 0], question="8"),
-    make_answer(lookup, [2], turn=1),
-    make_answer(lookup, [0, 1]),
-    make_answer(lookup, [0, 0], question="8"),
-    make_answer(lookup, [0], question="9"),
-    make_answer(warm, [2]),
-    make_answer(peer, [2]),
+    answer(plain, [0, 0]),
+    answer(plain, [0, 0], turn=1),
+    answer(plain, [0, 0], question="8"),
+    answer(lookup, [2], turn=1),
+    answer(lookup, [0, 1]),
+    answer(lookup, [0, 0], question="8"),
+    answer(lookup, [0], question="9"),
+    answer(warm, [2]),
+    answer(peer, [2]),
   ]
   found = exactness.compare_records(TABLE, TIES, answers, lambda answer: [1])
   assert list(found) == ["lookup"]

@@ -10,44 +10,31 @@ import re
 import pytest
 
 from specjax.evaluation import records, report
-from specjax.evaluation.records import Answer, Mode
+from specjax.evaluation.records import Mode
+from tests import made_answers
 
 HOSTILE = "</script><img src=x onerror=alert(1)> <!-- <b>& {{ 7 * 7 }} \u2028"
-PLAIN = Mode("none", rule="exact_match", lossless=True)
-LOOKUP = Mode(
-  "ngram k=2", "ngram", "exact_match", True, num_speculative_tokens=2
-)
+PLAIN = made_answers.PLAIN
+LOOKUP = made_answers.lookup(2)
 LOSSY = Mode("typical", "model", "typical", False, num_speculative_tokens=2)
 VOID = {"meta", "link", "img", "input", "wbr", "br"}
 
 
 def make_answer(mode, question="1", ids=(5, 6, 7), seconds=1.0, **fields):
-  each = ((0, 0, 1, 1),) * len(ids)
+  rounds = ((0, 0, 1, 1),) * len(ids)
   if not mode.is_plain:
-    each = ((2, len(ids) - 1, len(ids), 3),)
-  values = dict(
-    mode=mode,
-    question_id=question,
+    rounds = ((2, len(ids) - 1, len(ids), 3),)
+  given = dict(
     category="chat",
-    turn=0,
-    repeat=0,
     prompt=HOSTILE,
     text="fine " + HOSTILE,
     token_ids=ids,
     finish_reason="eos",
-    prompt_tokens=9,
-    begun=False,
-    passes=len(each),
-    rounds=each,
     compile_s=1.0,
-    prefill_s=0.1,
     decode_s=seconds,
-    predicted_s=None,
-    repeated_8grams=0.0,
-    seed=0,
     environment={"model": HOSTILE, "device": "cpu", "versions": {"jax": "9"}},
   )
-  return Answer(**{**values, **fields})
+  return made_answers.make_answer(mode, question, rounds, **{**given, **fields})
 
 
 def node(slot, parent, token, text, p, fate, q=None):

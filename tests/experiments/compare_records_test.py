@@ -9,39 +9,15 @@ from absl.testing import flagsaver
 
 from experiments import command, compare_records
 from specjax.evaluation import records
-from specjax.evaluation.records import Answer, Mode
+from specjax.evaluation.records import Mode
+from tests.made_answers import PLAIN, lookup, make_answer
 
-PLAIN = Mode("none", rule="exact_match", lossless=True)
-LOOKUP = Mode("ngram k=4", "ngram", "exact_match", True, 4)
+LOOKUP = lookup(4)
 
 
 def _answer(mode, question, rounds, seconds, **fields):
-  new_tokens = sum(emitted for *_, emitted, _ in rounds)
-  return Answer(
-    **{
-      "mode": mode,
-      "question_id": question,
-      "category": "story",
-      "turn": 0,
-      "repeat": 0,
-      "prompt": f"prompt of {question}",
-      "text": "text",
-      "token_ids": tuple(range(new_tokens)),
-      "finish_reason": "length",
-      "prompt_tokens": 7,
-      "begun": False,
-      "passes": len(rounds),
-      "rounds": tuple(rounds),
-      "compile_s": 0.0,
-      "prefill_s": 0.1,
-      "decode_s": float(seconds),
-      "predicted_s": None,
-      "repeated_8grams": 0.0,
-      "seed": 0,
-      "environment": {"route": "main"},
-      **fields,
-    }
-  )
+  given = dict(decode_s=float(seconds), environment={"route": "main"})
+  return make_answer(mode, question, rounds, **{**given, **fields})
 
 
 def _run(path, kept, speed=2.0, questions=12, seed=0, **fields):

@@ -5,17 +5,14 @@ import json
 
 import jax
 import pytest
-import tokenizers
 from absl import flags
 from absl.testing import flagsaver
-from tokenizers import decoders, models, pre_tokenizers
 
 from experiments import command
 from specjax import checkpoints
 from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer
-from specjax.text import Tokenizer
-from specjax.text.pieces import byte_alphabet
+from tests.byte_tokenizer import byte_tokenizer
 
 TINY = DecoderConfig(
   vocab_size=264,
@@ -27,15 +24,6 @@ TINY = DecoderConfig(
   head_dim=4,
   max_positions=96,
 )
-
-
-def byte_tokenizer(template=None):
-  """A token a byte, and one that ends the text."""
-  backend = tokenizers.Tokenizer(models.BPE(byte_alphabet(), []))
-  backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-  backend.decoder = decoders.ByteLevel()
-  backend.add_special_tokens(["</s>"])
-  return Tokenizer(backend, eos_ids=(256,), chat_template=template)
 
 
 @pytest.fixture(scope="session")

@@ -220,6 +220,8 @@ def test_what_the_model_cannot_do_is_one_line(run, tiny, argv, fault):
     ('{"turns": []}', "line 3: needs"),
     ('{"prompt": 3}', "line 3: needs"),
     ('{"prompt": ""}', "prompt 2 is empty"),
+    ('{"prompt": "a", "question_id": NaN}', "line 3: no JSON (NaN"),
+    ('{"prompt": "a", "question_id": [1]}', "line 3: question_id must be"),
   ],
 )
 def test_a_bad_line_of_a_file_is_named(run, tmp_path, line, fault):

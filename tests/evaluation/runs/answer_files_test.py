@@ -4,38 +4,25 @@ import json
 
 import pytest
 
-from specjax.evaluation.records import Answer, Mode
+from specjax.evaluation.records import Mode
 from specjax.evaluation.runs import answer_files
+from tests.made_answers import lookup, make_answer
 
 PLAIN = Mode("none")
-LOOKUP = Mode("ngram k=7", "ngram", "exact_match", True, 7)
+LOOKUP = lookup(7)
 
 
 def answer(mode, name, turn=0, repeat=0, rounds=((0, 0, 1, 1),) * 3, **fields):
-  emitted = sum(r[2] for r in rounds)
-  values = dict(
-    mode=mode,
-    question_id=name,
+  given = dict(
     category="writing",
     turn=turn,
     repeat=repeat,
-    prompt="p",
     text=f"{mode.name} {name} {turn} {repeat}",
-    token_ids=tuple(range(emitted)),
-    finish_reason="length",
-    prompt_tokens=4,
-    begun=False,
-    passes=len(rounds),
-    rounds=rounds,
     compile_s=100.0,
     prefill_s=0.25,
     decode_s=1.0 + turn,
-    predicted_s=None,
-    repeated_8grams=0.0,
-    seed=0,
-    environment={"model": "tiny"},
   )
-  return Answer(**{**values, **fields})
+  return make_answer(mode, name, rounds, **{**given, **fields})
 
 
 ROUNDS = ((7, 3, 4, 8), (0, 0, 1, 1), (7, 0, 1, 8))

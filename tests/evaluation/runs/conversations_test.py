@@ -4,7 +4,7 @@ import pytest
 
 from specjax.evaluation.questions import Question
 from specjax.evaluation.runs import conversations
-from tests.experiments.conftest import byte_tokenizer
+from tests.byte_tokenizer import byte_tokenizer
 
 TEMPLATE = "{% for m in messages %}<{{ m.role[0] }}>{{ m.content }}{% endfor %}"
 

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from specjax.checkpoints.loaded import LoadedModel
-from specjax.evaluation.records import Answer, Mode
 from specjax.evaluation.runs import differences
 from specjax.testing import tables
+from tests.made_answers import PLAIN, lookup, make_answer
 
-PLAIN = Mode("none", rule="exact_match", lossless=True)
-LOOKUP = Mode("ngram k=2", "ngram", "exact_match", True, 2)
+LOOKUP = lookup(2)
 
 
 def _target():
@@ -24,27 +23,8 @@ def _target():
 
 
 def _answer(mode, name, tokens, turn=0, repeat=0):
-  return Answer(
-    mode=mode,
-    question_id=name,
-    category="",
-    turn=turn,
-    repeat=repeat,
-    prompt="p",
-    text="",
-    token_ids=tokens,
-    finish_reason="length",
-    prompt_tokens=1,
-    begun=False,
-    passes=1,
-    rounds=(),
-    compile_s=0.0,
-    prefill_s=0.0,
-    decode_s=1.0,
-    predicted_s=None,
-    repeated_8grams=0.0,
-    seed=0,
-    environment={},
+  return make_answer(
+    mode, name, (), token_ids=tokens, turn=turn, repeat=repeat, passes=1
   )
 
 

@@ -7,37 +7,25 @@ import pytest
 
 from specjax.evaluation import records
 from specjax.evaluation.figures import plots
-from specjax.evaluation.records import Answer, Mode
+from specjax.evaluation.records import Mode
 from specjax.evaluation.runs import differences, results, run_folder
+from tests.made_answers import PLAIN, lookup, make_answer
 
-PLAIN = Mode("none", rule="exact_match", lossless=True)
-LOOKUP = Mode("ngram k=2", "ngram", "exact_match", True, 2)
+LOOKUP = lookup(2)
 
 
 def answer(mode, name, rounds, decode_s, tokens=None):
-  emitted = sum(r[2] for r in rounds)
-  return Answer(
-    mode=mode,
-    question_id=name,
+  fields = dict(
     category="math",
-    turn=0,
-    repeat=0,
-    prompt="p",
-    text="text",
-    token_ids=tuple(tokens or range(emitted)),
-    finish_reason="length",
     prompt_tokens=100,
-    begun=False,
-    passes=len(rounds),
-    rounds=rounds,
-    compile_s=0.0,
     prefill_s=0.25,
+    compile_s=0.0,
     decode_s=decode_s,
-    predicted_s=None,
-    repeated_8grams=0.0,
-    seed=0,
     environment={"model": "tiny", "config_hash": "0"},
   )
+  if tokens is not None:
+    fields["token_ids"] = tokens
+  return make_answer(mode, name, rounds, **fields)
 
 
 ANSWERS = [
