@@ -28,14 +28,6 @@ _DRAFT = flags.DEFINE_string(
   "Studied, beside the config's: a preset's name, the folder of a config.json,"
   " ngram, head, or self:TOKENS.",
 )
-_ACCEPTANCE = flags.DEFINE_float(
-  "acceptance",
-  None,
-  "Of the first position.",
-  0.0,
-  1.0,
-  **shared.ALSO_ELSEWHERE,
-)
 _OUTPUT = flags.DEFINE_string(
   "output",
   None,
@@ -58,8 +50,8 @@ def main() -> int:
   if _CONFIG.value is None:
     raise ValueError("give --config=FILE.py")
   settings = roofline_flags.overlay(_CONFIG.value.to_dict())
-  if _ACCEPTANCE.value is not None:
-    settings["acceptance"] = _ACCEPTANCE.value
+  if FLAGS.acceptance is not None:
+    settings["acceptance"] = _rate(FLAGS.acceptance)
   if _DRAFT.value is not None:
     rest = [name for name in settings["drafters"] if name != _DRAFT.value]
     settings["drafters"] = (_DRAFT.value, *rest)
@@ -70,6 +62,15 @@ def main() -> int:
     return roofline_runs.check_page(_SETTINGS.value, as_json=_JSON.value)
   folder = output.make_folder(_OUTPUT.value, "roofline.json")
   return roofline_runs.study(settings, folder, as_json=_JSON.value)
+
+
+def _rate(given: list[str]) -> float:
+  try:
+    (rate,) = map(float, given)
+  except ValueError:
+    shown = ",".join(given)
+    raise ValueError(f"acceptance must be one number, got {shown!r}") from None
+  return rate
 
 
 if __name__ == "__main__":

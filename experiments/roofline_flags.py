@@ -53,6 +53,13 @@ def define() -> None:
     "Of the acceptance across positions.",
     **ALSO_ELSEWHERE,
   )
+  flags.DEFINE_list(
+    "acceptance",
+    None,
+    "Of the first position: a number; where several drafters are compared also"
+    " name:number of each.",
+    **ALSO_ELSEWHERE,
+  )
   real("ratio", None, "Falling: of a position's to the one before.")
   text(
     "acceptance_from",
@@ -73,3 +80,8 @@ def overlay(config: dict[str, Any]) -> dict[str, Any]:
   """The config's settings, and those of the flags that were given."""
   given = {name: FLAGS[name].value for name in _NAMES}
   return {**config, **{n: v for n, v in given.items() if v is not None}}
+
+
+def given() -> list[str]:
+  """The flags of a case that were given, by name."""
+  return [n for n in (*_NAMES, "acceptance") if FLAGS[n].value is not None]

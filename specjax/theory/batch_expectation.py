@@ -18,9 +18,10 @@ from specjax.theory import roofline, rounds
 from specjax.theory.batch_simulation import Simulated, Simulator
 from specjax.theory.shapes import ModelShape
 
-# A round that a row reaches less often than this is left out.
+# A round that a row reaches less often than this is left out, and a number of
+# running rows that is less likely than the second.
 _RARE = 1e-12
-_SMALLEST = 256
+_UNLIKELY = 1e-18
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +77,7 @@ def expect(
   running, done = row_progress(simulator.conditional, new_tokens)
   counts = np.arange(1, rows + 1)
   chances = stats.binom.pmf(counts, rows, running[:, None])
-  at, column = np.nonzero(chances > 0)
+  at, column = np.nonzero(chances > _UNLIKELY)
   weight, active = chances[at, column], counts[column].astype(np.float64)
   context = prompt_tokens + done[at]
   gamma, unconditional = (
@@ -121,9 +122,9 @@ def expect(
 def _figures(
   model: ModelShape | rounds.Drafter, device, setup, active, context, queries
 ) -> dict[str, Float[np.ndarray, "N"]]:
-  """Of each pass; padded to powers of two, so that few programs serve all."""
+  """Of each pass; padded to powers of four, so that few programs serve all."""
   count = len(active)
-  size = max(_SMALLEST, 1 << (count - 1).bit_length())
+  size = 4 ** -(-max(count - 1, 255).bit_length() // 2)
   padding = (0, size - count)
   active, context = np.pad(active, padding), np.pad(context, padding)
   if isinstance(model, rounds.Drafter):
