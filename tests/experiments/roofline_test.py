@@ -18,9 +18,8 @@ from configs import roofline
 
 def get_config():
   config = roofline.get_config()
-  config.update(
-    batches=(1, 64), contexts=(2048,), longest=4, drafters=("qwen3-0.6b", "ngram")
-  )
+  config.update(batches=(1, 64), contexts=(2048,), longest=4)
+  config.drafters = ("qwen3-0.6b", "ngram")
   return config
 """
 
