@@ -11,13 +11,12 @@ from rich.text import Text
 
 from specjax.evaluation import advice_candidates, advice_records, advice_words
 from specjax.evaluation import records as record_files
-from specjax.evaluation.advice import Objective
 from specjax.evaluation.roofline import question
 
 
 def by_roofline(
   settings: Mapping[str, Any],
-  objective: Objective,
+  objective: str,
   concurrency: int | None,
   acceptance: Sequence[str] | None,
   *,
@@ -52,7 +51,7 @@ def by_roofline(
   return _show(found, as_json)
 
 
-def by_records(folder: str, objective: Objective, *, as_json: bool) -> int:
+def by_records(folder: str, objective: str, *, as_json: bool) -> int:
   """Advice of a measured run."""
   answers = record_files.read(Path(folder))
   return _show(advice_records.advise(answers, objective), as_json)

@@ -9,7 +9,7 @@ serving page.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,8 +18,7 @@ from jaxtyping import Float
 from specjax.evaluation.roofline.cases import Acceptance, Case
 from specjax.theory import positions, roofline, rounds
 
-Objective = Literal["latency", "throughput"]
-OBJECTIVES: tuple[str, ...] = get_args(Objective)
+OBJECTIVES = ("latency", "throughput")
 # A longer draft must bring this much more than a shorter one; lengths within
 # the second are named as equally good.
 _WORTH = 0.01
@@ -103,7 +102,7 @@ def rows_that_fit(case: Case, *, draft: bool) -> int:
 
 
 def outlook(
-  candidate: Candidate, objective: Objective, batch: int, longest: int
+  candidate: Candidate, objective: str, batch: int, longest: int
 ) -> Outlook:
   """Of one candidate; see `Outlook`."""
   case = candidate.case
@@ -140,7 +139,7 @@ def outlook(
 
 def _values(
   case: Case,
-  objective: Objective,
+  objective: str,
   batches: np.ndarray,
   longest: int,
   fits: int,
@@ -220,7 +219,7 @@ def _draft_share(case: Case, batch: int) -> float:
 
 
 def _break_even(
-  case: Case, objective: Objective, batch: int, longest: int, *room: int
+  case: Case, objective: str, batch: int, longest: int, *room: int
 ) -> float | None:
   """Bisection: what drafting gives only rises with acceptance."""
   if case.acceptance.recorded is not None:
@@ -243,7 +242,7 @@ def _break_even(
 
 def choose(
   candidates: Sequence[Candidate],
-  objective: Objective,
+  objective: str,
   batch: int | None = None,
   longest: int = 10,
 ) -> tuple[Outlook, list[Outlook], int]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from specjax.evaluation.advice import OBJECTIVES, Objective
+from specjax.evaluation.advice import OBJECTIVES
 from specjax.evaluation.figures.summary import summarize
 from specjax.evaluation.records import Answer
 
@@ -11,7 +11,7 @@ _RARE = 0.15
 _MANY = 10  # sequences; from here on a device is busy
 
 
-def advise(answers: Sequence[Answer], objective: Objective) -> dict[str, Any]:
+def advise(answers: Sequence[Answer], objective: str) -> dict[str, Any]:
   """What the records say to use.
 
   A mode is used where its rule is lossless and its 95 % interval over prompts
@@ -71,7 +71,7 @@ def advise(answers: Sequence[Answer], objective: Objective) -> dict[str, Any]:
   }
 
 
-def _batch_of(wanted: Sequence[int], objective: Objective) -> int | None:
+def _batch_of(wanted: Sequence[int], objective: str) -> int | None:
   """Latency is read where it counts, with few; throughput with most."""
   if not wanted:
     return None

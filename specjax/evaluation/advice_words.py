@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from specjax.evaluation import advice
-from specjax.evaluation.advice import Candidate, Objective, Outlook
+from specjax.evaluation.advice import Candidate, Outlook
 from specjax.evaluation.roofline.cases import Case
 from specjax.theory import roofline
 
@@ -16,7 +16,7 @@ _RARE = 0.15  # a position kept less often costs a draft step for little
 
 def advise(
   candidates: Sequence[Candidate],
-  objective: Objective,
+  objective: str,
   batch: int | None = None,
   *,
   longest: int = 10,
@@ -61,7 +61,7 @@ def advise(
 def _reasons(
   best: Outlook,
   found: Sequence[Outlook],
-  objective: Objective,
+  objective: str,
   batch: int,
   copies: bool,
 ) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _is_model(case: Case) -> bool:
   return model is not None and model.num_layers > 1
 
 
-def _of_candidate(one: Outlook, objective: Objective, batch: int) -> str:
+def _of_candidate(one: Outlook, objective: str, batch: int) -> str:
   case = one.candidate.case
   name, what = one.candidate.name, "a user's speed"
   if objective == "throughput":
@@ -153,7 +153,7 @@ def _length(best: Outlook) -> Iterator[str]:
     )
 
 
-def _trade(best: Outlook, objective: Objective) -> Iterator[str]:
+def _trade(best: Outlook, objective: str) -> Iterator[str]:
   if best.at_capacity is None:
     return
   plain = advice.rows_that_fit(best.candidate.case, draft=False)

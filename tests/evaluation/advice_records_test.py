@@ -8,12 +8,12 @@ from specjax.evaluation.records import Mode
 
 
 def answers(build, plain, modes, questions=12, **fields):
-  """Modes at (speed, spread) times plain decoding, a second a token."""
+  """Each of (mode, speed, spread) over plain decoding, a second a token."""
   rng = np.random.default_rng(0)
   made = []
   for number in range(questions):
     made.append(build(plain, f"q{number}", seconds=10.0, **fields))
-    for mode, (speed, spread) in modes.items():
+    for mode, speed, spread in modes:
       seconds = 10.0 / (speed * np.exp(spread * rng.normal()))
       made.append(build(mode, f"q{number}", seconds=seconds, **fields))
   return made
@@ -32,7 +32,7 @@ def lossy():
 def test_the_fastest_that_is_shown_and_lawful(
   build, plain, lookup, longer, lossy
 ):
-  modes = {lookup: (1.8, 0.05), longer: (1.4, 0.05), lossy: (3.0, 0.05)}
+  modes = [(lookup, 1.8, 0.05), (longer, 1.4, 0.05), (lossy, 3.0, 0.05)]
   found = advice_records.advise(answers(build, plain, modes), "latency")
   assert found["use"] == lookup.name and found["batch"] == 1
   assert found["num_speculative_tokens"] == 3
@@ -48,7 +48,7 @@ def test_the_fastest_that_is_shown_and_lawful(
 
 def test_a_rare_position_ends_the_draft(build, plain, lookup):
   rounds = [(3, 3, 4, 4)] + [(3, 1, 2, 4)] * 9
-  made = answers(build, plain, {})
+  made = answers(build, plain, [])
   made += [build(lookup, f"q{i}", rounds, seconds=5.0) for i in range(12)]
   found = advice_records.advise(made, "latency")
   assert any("position 2 is kept in less" in why for why in found["reasons"])
@@ -56,24 +56,24 @@ def test_a_rare_position_ends_the_draft(build, plain, lookup):
 
 
 def test_what_an_interval_does_not_show(build, plain, lookup):
-  made = answers(build, plain, {lookup: (1.02, 0.5)})
+  made = answers(build, plain, [(lookup, 1.02, 0.5)])
   found = advice_records.advise(made, "latency")
   assert found["use"] == "none" and found["speedup"] is None
   assert any("no gain is shown" in why for why in found["reasons"])
   assert any("would show a difference" in one for one in found["missing"])
-  one = answers(build, plain, {lookup: (2.0, 0.0)}, questions=1)
+  one = answers(build, plain, [(lookup, 2.0, 0.0)], questions=1)
   found = advice_records.advise(one, "latency")
   assert found["use"] == "none"
   assert any("more prompts" in one for one in found["missing"])
 
 
 def test_throughput_needs_a_crowd(build, plain, lookup):
-  few = answers(build, plain, {lookup: (2.0, 0.05)})
+  few = answers(build, plain, [(lookup, 2.0, 0.05)])
   found = advice_records.advise(few, "throughput")
   assert found["use"] is None and found["speedup"] is None
   assert "batches of 1" in found["reasons"][0]
   assert "a batch of 10 or more" in found["missing"][0]
-  crowd = answers(build, plain, {lookup: (0.8, 0.05)}, batch=32)
+  crowd = answers(build, plain, [(lookup, 0.8, 0.05)], batch=32)
   found = advice_records.advise(few + crowd, "throughput")
   assert found["use"] == "none" and found["batch"] == 32
   found = advice_records.advise(few + crowd, "latency")
@@ -82,8 +82,8 @@ def test_throughput_needs_a_crowd(build, plain, lookup):
 
 
 def test_classes_differ(build, plain, lookup):
-  made = answers(build, plain, {lookup: (2.0, 0.05)}, category="edit")
-  other = answers(build, plain, {lookup: (0.8, 0.05)}, category="story")
+  made = answers(build, plain, [(lookup, 2.0, 0.05)], category="edit")
+  other = answers(build, plain, [(lookup, 0.8, 0.05)], category="story")
   for answer in other:
     made.append(
       build(

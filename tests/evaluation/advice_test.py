@@ -16,7 +16,7 @@ MODEL, LOOKUP, HEAD = "qwen3-0.6b", "ngram", "head"
 
 def candidates(*names, given=(), copies=False, **changes):
   settings = {**config.get_config().to_dict(), **changes, "drafters": names}
-  asked = question.ask(settings)
+  asked = question.ask({**settings, "acceptance_from": None})
   return advice_candidates.build(asked, settings, given, copies=copies)
 
 
@@ -102,7 +102,7 @@ def _speedups(case, batches, longest=10):
 
 def test_off_above():
   """Drafting gains up to there and no further."""
-  at_hand = candidates("qwen3-1.7b", given=("0.6",))
+  at_hand = candidates("qwen3-1.7b", given=("0.45",))
   found = advice_words.advise(at_hand, "latency", 4)
   last = found["off_above"]
   assert 4 < last < by_name(found)["qwen3-1.7b"]["fits"]

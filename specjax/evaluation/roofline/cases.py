@@ -4,7 +4,6 @@ import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
 from specjax.checkpoints.huggingface_config import config_from_dict
 from specjax.models.config import DecoderConfig
@@ -16,8 +15,7 @@ from specjax.theory.roofline import Setup
 from specjax.theory.rounds import Drafter
 from specjax.theory.shapes import ModelShape
 
-Load = Literal["drains", "full"]
-LOADS: tuple[str, ...] = get_args(Load)
+LOADS = ("drains", "full")
 SELF = "self:"
 
 
@@ -97,7 +95,7 @@ class Case:
   context: int = 2048
   new_tokens: int = 256
   gamma: int = 4
-  load: Load = "drains"
+  load: str = "drains"
   memory_share: float = 0.9
 
   def __post_init__(self):

@@ -113,7 +113,7 @@ def _powers(axes, values) -> None:
   axes.set_xscale("log", base=2)
   axes.set_xticks(values)
   axes.xaxis.set_minor_locator(NullLocator())
-  axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _short(x)))
+  axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _short(float(x))))
 
 
 def _short(value: float) -> str:

@@ -83,8 +83,10 @@ def study(
 
 
 def _at(case: Case, axis: str, value: int) -> dict[str, Any]:
-  changed = {"batch": case.batch, "gamma": case.gamma, "context": case.context}
-  case = dataclasses.replace(case, **{**changed, axis: value})
+  batch, gamma, context = (
+    value if axis == name else getattr(case, name) for name in AXES
+  )
+  case = dataclasses.replace(case, batch=batch, gamma=gamma, context=context)
   found = figures(case)
   return {
     "value": value,

@@ -52,7 +52,7 @@ def _random_case(rng: np.random.Generator) -> Case:
   def one(values: Sequence[Any]) -> Any:
     return values[int(rng.integers(len(values)))]
 
-  def spread(low: float, high: float) -> int:
+  def spread(low: int, high: int) -> int:
     return int(np.exp(rng.uniform(np.log(low), np.log(high + 1))))
 
   sizes = cases.sizes_of(one(_TARGETS))
@@ -114,7 +114,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, float | None]]:
     for place, part in enumerate(value):
       yield from _leaves(part, f"{name}.{place}")
   else:
-    yield name, value
+    yield name, None if value is None else float(value)
 
 
 def compare(
