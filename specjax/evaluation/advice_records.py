@@ -164,16 +164,14 @@ def _reasons(
     elif ratio["low"] is None or ratio["low"] <= 1:
       words += "; no gain is shown"
     yield words
-  if best is None:
-    if entries:
-      yield "plain decoding: no lossless mode is shown to be faster"
-    return
-  yield from _positions(best)
+  if best is not None:
+    yield from _positions(best)
+  elif entries:
+    yield "plain decoding: no lossless mode is shown to be faster"
   used = {name: one["use"] for name, one in _classes(entries).items()}
   if len(set(used.values())) > 1:
-    yield "by class of prompts: " + ", ".join(
-      f"{n} {u}" for n, u in used.items()
-    )
+    named = ", ".join(f"{name}: {use}" for name, use in used.items())
+    yield f"classes of prompts want different ones: {named}"
 
 
 def _positions(best: Mapping[str, Any]) -> Iterator[str]:

@@ -49,7 +49,7 @@ def page(ask, tmp_path):
 
 
 def test_the_arithmetic_in_v8(v8):
-  worst, where = check.compare(check.random_cases(60, seed=1), v8)
+  worst, where = check.compare(check.random_cases(40, seed=1), v8)
   assert worst < check.TOLERANCE, where
 
 
@@ -99,7 +99,7 @@ def test_differences():
 def test_the_arithmetic_in_a_browser():
   assert BROWSER is not None
   worst, where = check.compare(
-    check.random_cases(500), lambda script: check.in_browser(script, BROWSER)
+    check.random_cases(100), lambda script: check.in_browser(script, BROWSER)
   )
   assert worst < check.TOLERANCE, where
 
