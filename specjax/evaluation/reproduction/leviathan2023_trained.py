@@ -7,23 +7,18 @@ is the mean of. Alpha is measured as the paper does, on texts that the target
 generated (here by speculation, which is lossless), and on held-out text.
 """
 
-import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
 
-from specjax.drafters import DraftModel
 from specjax.evaluation.reproduction import (
-  corpus,
-  count_drafts,
   loop_and_alpha,
+  small_models,
   small_training,
 )
 from specjax.evaluation.reproduction.cells import (
@@ -33,12 +28,10 @@ from specjax.evaluation.reproduction.cells import (
   Settings,
 )
 from specjax.evaluation.reproduction.loop_and_alpha import Agreement
-from specjax.evaluation.reproduction.small_training import Recipe
-from specjax.models.decoder import Transformer
+from specjax.evaluation.reproduction.small_models import GAMMA, Draft, Trained
 from specjax.theory import speedup
-from specjax.types import Drafter, Params
+from specjax.types import Params
 
-GAMMA = 3  # of the paper's bigram example
 TEMPERATURES = (0.0, 1.0)
 # Table 3, alpha at T = 0 and 1 by target: the small transformer of a row is the
 # smallest that it lists.
@@ -67,120 +60,11 @@ _STANDARD_ERRORS = 4
 _NEAR_TIES = 1 / 2000
 
 
-@dataclasses.dataclass(frozen=True)
-class Sizes:
-  """How large the models are and how much they read and write.
-
-  Attributes:
-    vocab_size: pieces that the text is cut into.
-    target, draft: layers and width.
-    recipe, draft_recipe: their training.
-    prompts: of `prompt` tokens each, from the held-out text.
-    new_tokens: tokens that continue each.
-  """
-
-  vocab_size: int = 512
-  target: tuple[int, int] = (4, 128)
-  draft: tuple[int, int] = (2, 64)
-  recipe: Recipe = Recipe(1000, windows=8, rate=4e-3)
-  draft_recipe: Recipe = Recipe(1600, windows=8, rate=5e-3)
-  prompts: int = 128
-  prompt: int = 48
-  new_tokens: int = 80
-
-
-FULL = Sizes()
-QUICK = Sizes(
-  vocab_size=256,  # bytes, which need less training
-  target=(2, 128),
-  draft=(2, 32),
-  recipe=Recipe(200, windows=8, rate=5e-3),
-  draft_recipe=Recipe(400, windows=8, rate=1e-2),
-  prompts=32,
-)
-
-
-class Draft(NamedTuple):
-  """A drafter, its weights, and its logits after every token of texts."""
-
-  drafter: Drafter
-  weights: PyTree
-  logits: Callable[[Int[Array, "B T"]], Float[Array, "B T V"]]
-  cost: float  # operations of a token over the target's
-
-
-class Trained(NamedTuple):
-  """What all cells are made of."""
-
-  sizes: Sizes
-  text: corpus.Corpus
-  target: Transformer
-  params: PyTree
-  drafts: dict[str, Draft]
-  losses: dict[str, Float[np.ndarray, "steps"]]  # nats a token, by model
-  held_out: dict[str, float]  # bits a token, by model
-
-
-def train(settings: Settings, sizes: Sizes) -> Trained:
-  """Trains target and draft, and counts the rest, on nine tenths of a text.
-
-  Raises:
-    ValueError: the text cannot be read or is too short.
-  """
-  text = corpus.load(settings.text_file, sizes.vocab_size)
-  unseen = jnp.asarray(_pieces(text, sizes))
-  keys = jax.random.split(jax.random.key(settings.seed))
-  models, weights, losses, held_out = [], [], {}, {}
-  for name, (layers, width), recipe, key in zip(
-    ("target", "draft"),
-    (sizes.target, sizes.draft),
-    (sizes.recipe, sizes.draft_recipe),
-    keys,
-    strict=True,
-  ):
-    label = f"{name}, {layers} layers of {width}"
-    model = small_training.small_decoder(
-      layers, width, text.vocab_size, sizes.prompt + sizes.new_tokens
-    )
-    say = functools.partial(_say_of, settings, label)
-    params, loss = small_training.train(model, text.training, recipe, key, say)
-    nats = small_training.loss(model, params, unseen)
-    losses[label], held_out[label] = loss, float(nats) / math.log(2)
-    models.append(model)
-    weights.append(params)
-  target, draft = weights
-  drafts = {
-    name: Draft(count_drafts.CountDraft(GAMMA), table, table.__getitem__, 0.0)
-    for name, table in (
-      ("unigram", count_drafts.unigram(text.training, text.vocab_size)),
-      ("bigram", count_drafts.bigram(text.training, text.vocab_size)),
-    )
-  }
-  drafts["two layers"] = Draft(
-    DraftModel(models[1], GAMMA),
-    draft,
-    functools.partial(small_training.logits, models[1], draft),
-    _size(draft) / _size(target),
-  )
-  return Trained(sizes, text, models[0], target, drafts, losses, held_out)
-
-
-def _say_of(settings: Settings, what: str, line: str) -> None:
-  settings.say(f"training the {what}: {line}")
-
-
-def _size(params: PyTree) -> int:
-  return sum(leaf.size for leaf in jax.tree.leaves(params))
-
-
-def _say_of(settings: Settings, what: str, line: str) -> None:
-  settings.say(f"training the {what}: {line}")
-
-
 @functools.lru_cache(maxsize=1)
 def _trained(settings: Settings) -> Trained:
   """Cells and figures of one call share it."""
-  return train(settings, QUICK if settings.quick else FULL)
+  sizes = small_models.QUICK if settings.quick else small_models.FULL
+  return small_models.train(settings, sizes)
 
 
 class Measured(NamedTuple):
@@ -196,7 +80,10 @@ def measure(
   made: Trained, draft: Draft, temperature: float, seed: int
 ) -> Measured:
   """Runs the loop, and teacher-forces its texts and the held-out ones."""
-  held_out, prompt = _pieces(made.text, made.sizes), made.sizes.prompt
+  held_out, prompt = (
+    small_models.pieces(made.text, made.sizes),
+    made.sizes.prompt,
+  )
   spoken = loop_and_alpha.speak(
     made.target,
     draft.drafter,
@@ -227,14 +114,6 @@ def _chances(made: Trained, draft: Draft, texts, temperature: float):
     draft.logits(read)[:, first:],
     temperature,
   )
-
-
-def _pieces(text: corpus.Corpus, sizes: Sizes) -> Int[np.ndarray, "B T"]:
-  """Stretches of the held-out text, spread evenly over it."""
-  size = sizes.prompt + sizes.new_tokens
-  last = len(text.held_out) - size
-  starts = np.linspace(0, last, sizes.prompts).astype(int)
-  return text.held_out[starts[:, None] + np.arange(size)]
 
 
 def cells(settings: Settings) -> Iterator[Cell]:
@@ -292,9 +171,9 @@ def _alpha_cell(
     band,
     note=(
       f"{found.tokens:,} tokens of the target's; published for the {MODEL},"
-      " and the tolerance is how far the paper's other targets are from it. Of"
-      f" {made.text.vocab_size} pieces (there 8,000) and of a target that is"
-      f" {unsure:.1f} bits a token unsure counts guess more"
+      " and the tolerance is how far the paper's other targets are from it."
+      f" Counts are worth more here: {made.text.vocab_size} pieces (there"
+      f" 8,000), and a target that is {unsure:.1f} bits a token unsure"
     ),
   )
 
@@ -325,12 +204,14 @@ def _speed_cells(
     None,
     0.0,
     note=(
-      f"the loop gave {found.loop.counted:.3f}: acceptance is not the same at"
-      " every token, as the equation takes it to be"
+      f"the loop gave {found.loop.counted:.3f}; the equation takes acceptance"
+      " to be the same at every token"
     ),
   )
   published, band = None, 0.0
-  note = "c is the draft's share of weights" if cost else "c is 0"
+  note = f"c is {cost:.2g}"
+  if cost:
+    note += ", the draft's weights over the target's"
   if name == "bigram":
     rows = np.asarray([row[0] for row in TABLE3[name].values()])
     factors = np.asarray(speedup.speedup(rows, GAMMA))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from specjax import passes
 from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer
-from specjax.types import Slots
+from specjax.types import Model, Slots
 
 _STEPS_A_DISPATCH = 50
 
@@ -64,7 +64,7 @@ def small_decoder(
 
 @functools.partial(jax.jit, static_argnums=0)
 def logits(
-  model: Transformer, params: PyTree, texts: Int[Array, "B T"]
+  model: Model, params: PyTree, texts: Int[Array, "B T"]
 ) -> Float[Array, "B T V"]:
   """Logits after every token of the texts, in one pass."""
   places = jnp.arange(texts.shape[1], dtype=jnp.int32)[None]
@@ -74,7 +74,7 @@ def logits(
 
 
 def loss(
-  model: Transformer, params: PyTree, windows: Int[Array, "B T"]
+  model: Model, params: PyTree, windows: Int[Array, "B T"]
 ) -> Float[Array, ""]:
   """Mean -log p of every token but the first of each window, in nats."""
   found = optax.softmax_cross_entropy_with_integer_labels(

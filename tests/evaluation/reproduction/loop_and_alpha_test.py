@@ -13,7 +13,7 @@ from specjax.evaluation.reproduction.loop_and_alpha import Spoken
 from specjax.testing.oracle import Setting, expected_acceptance, law_of
 from specjax.types import Params
 
-VOCAB, GAMMA, PROMPT, NEW = 6, 3, 4, 40
+VOCAB, GAMMA, PROMPT, NEW = 6, 3, 8, 24
 STEPS = np.random.default_rng(3).zipf(2.5, 4000)
 TEXT = (np.cumsum(STEPS) % (VOCAB - 1)).astype(np.int32)  # all but the last
 
