@@ -229,7 +229,7 @@
   const chart = (box, xs, lines, here, beyond, title) => {
     const width = Math.max(280, box.clientWidth);
     const height = Math.round(Math.min(320, 150 + width / 5));
-    const [left, right, top, bottom] = [40, width > 600 ? 110 : 12, 14, 40];
+    const [left, right, top, bottom] = [38, width > 600 ? 110 : 88, 14, 40];
     const most = Math.max(1.25, ...lines.flatMap((l) => l.points.map((p) => p[1])));
     const scale = [0.25, 0.5, 1, 2, 5].find((s) => most / s <= 6) || 10;
     const ceiling = Math.ceil(most / scale) * scale;
@@ -279,17 +279,14 @@
       const end = line.points[line.points.length - 1];
       if (end) ends.push({ line, y: y(end[1]) });
     }
-    // Labels keep apart, from below up: beside the lines, or above their ends.
-    const beside = right > 20;
+    // Labels beside the lines' ends keep apart, from below up.
     ends.sort((a, b) => b.y - a.y);
     ends.forEach((end, i) => {
       end.at = i ? Math.min(end.y, ends[i - 1].at - 14) : end.y;
-      parts.push(svg("text", {
-        x: beside ? width - right + 10 : width - right - 8,
-        y: beside ? end.at + 4 : end.at - 7,
-        "text-anchor": beside ? "start" : "end",
-        class: end.line.chosen ? "label chosen" : "label",
-      }, end.line.label));
+      const { label, chosen } = end.line;
+      const text = label.length > 12 ? `…${label.slice(-11)}` : label;
+      parts.push(svg("text", { x: width - right + 9, y: end.at + 4,
+        class: chosen ? "chosen" : "" }, text));
     });
     box.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${height}`,
       role: "img", "aria-label": `Speedup against ${title}` }, ...parts));
