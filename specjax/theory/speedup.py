@@ -48,6 +48,28 @@ def tokens_per_pass(
   return _geometric_sum(alpha, gamma + 1)
 
 
+def acceptance_of_tokens(
+  tokens: Real[ArrayLike, "*#s"],
+  num_speculative_tokens: Real[ArrayLike, "*#s"],
+) -> Float[Array, "*s"]:
+  """The alpha at which eq. 1 gives so many tokens a pass, by bisection.
+
+  0 for 1 token or fewer, 1 for gamma + 1 or more.
+  """
+  tokens, gamma = as_floats(tokens, num_speculative_tokens)
+
+  def halve(_, bounds):
+    low, high = bounds
+    middle = (low + high) / 2
+    below = _geometric_sum(middle, gamma + 1) < tokens
+    return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+  low = jnp.zeros_like(tokens * gamma)
+  steps = jnp.finfo(low.dtype).nmant + 2
+  low, high = jax.lax.fori_loop(0, steps, halve, (low, jnp.ones_like(low)))
+  return jnp.where(tokens <= 1, 0, (low + high) / 2)
+
+
 def most_tokens_per_pass(
   acceptance: Real[ArrayLike, "*s"],
 ) -> Float[Array, "*s"]:

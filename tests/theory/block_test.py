@@ -74,3 +74,32 @@ def test_a_perfect_draft_keeps_everything():
   p = np.random.default_rng(4).dirichlet(np.ones(3), 3)
   for rule in (token_rule, block_rule):
     assert float(rule(p, p, 0, 4)) == pytest.approx(5.0)
+
+
+def test_rounds_of_one_long_text():
+  """A plain loop of 200,000 rounds; eq. 1 holds where laws have no memory."""
+  rng = np.random.default_rng(6)
+  p, q = rng.dirichlet(np.full(3, 0.4), 3), rng.dirichlet(np.full(3, 0.4), 3)
+  rows, last, found = 2000, np.zeros(2000, np.int64), []
+
+  def draw(laws):
+    return (np.cumsum(laws, -1) < rng.random((rows, 1))).sum(-1).clip(max=2)
+
+  for _ in range(100):
+    running, kept = np.ones(rows, bool), np.zeros(rows, np.int64)
+    for _ in range(3):
+      token = draw(q[last])
+      keep = rng.random(rows) * q[last, token] < p[last, token]
+      left = np.maximum(p - q, 0)[last]
+      left /= np.maximum(left.sum(-1, keepdims=True), 1e-300)
+      other = draw(left)
+      last = np.where(running, np.where(keep, token, other), last)
+      running &= keep
+      kept += running
+    last = np.where(running, draw(p[last]), last)
+    found.append(kept + 1)
+  ours = float(jax.jit(block.long_run_tokens, static_argnums=2)(p, q, 3))
+  assert ours == pytest.approx(np.mean(found[20:]), abs=0.01)
+  p, q = np.asarray([[0.6, 0.3, 0.1]] * 3), np.asarray([[0.3, 0.6, 0.1]] * 3)
+  ours = float(block.long_run_tokens(p, q, 5))
+  assert ours == pytest.approx(float(speedup.tokens_per_pass(0.7, 5)))

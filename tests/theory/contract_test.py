@@ -95,6 +95,7 @@ ROWS = [
 ]
 # A bisection has no slopes.
 STEPPED = [
+  (speedup.acceptance_of_tokens, (1 + ALPHA, 1 + GAMMA)),
   (functools.partial(siblings.kseq_acceptance, num_candidates=2), (P, Q)),
 ]
 

@@ -183,3 +183,14 @@ def test_times_of_any_batch():
 
 def test_blockwise_calls():
   assert float(theory.blockwise_calls(100, 4)) == 26.0
+
+
+def test_acceptance_from_tokens():
+  """Equation 1 turned round: its own quotient, and the ends of its range."""
+  alpha = np.asarray([0.05, 0.5, 0.8, 0.95])[:, None]
+  gamma = np.asarray([1.0, 4.0, 10.0])[None]
+  tokens = (1 - alpha ** (gamma + 1)) / (1 - alpha)
+  ours = theory.acceptance_of_tokens(tokens, gamma)
+  np.testing.assert_allclose(ours, alpha + 0 * gamma, atol=2e-6)
+  ends = theory.acceptance_of_tokens(np.asarray([0.5, 1.0, 5.0, 9.0]), 4)
+  np.testing.assert_allclose(ends, [0, 0, 1, 1], atol=1e-6)
