@@ -27,6 +27,9 @@ def run(
     positional: names of the arguments that main takes, all of them needed.
   """
   memory.return_freed_memory()  # before anything starts a thread
+  for name in ("stdout", "stderr"):
+    if getattr(sys, name) is None:  # closed by the caller (>&-)
+      setattr(sys, name, open(os.devnull, "w"))
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):
       stream.reconfigure(errors="backslashreplace")

@@ -96,6 +96,20 @@ def test_a_key_a_prompt_is_used_as_it_is():
   assert again.tokens == both.tokens
 
 
+def test_a_loop_that_was_left_goes_on_where_it_was():
+  options = dict(max_new_tokens=7, key=jax.random.key(1), max_batch=2)
+  whole = api.generate(TARGET, PROMPTS, **options)
+  run = api.stream(TARGET, PROMPTS, **options)
+  tokens = [[] for _ in PROMPTS]
+  while len(run.output.tokens[-1]) < 7:
+    for event in run:
+      tokens[event.index] += event.tokens
+      break  # between the rows of a dispatch
+  for event in run:
+    tokens[event.index] += event.tokens
+  assert tuple(map(tuple, tokens)) == whole.tokens
+
+
 @pytest.mark.parametrize("max_batch, rounds", [(1, 1), (2, 3)])
 def test_events_add_up_to_the_output(max_batch, rounds):
   options = dict(sampling=SAMPLING, max_new_tokens=17, key=jax.random.key(1))

@@ -1,5 +1,6 @@
 """Strings in, strings out: the whole generation, or a stream of it."""
 
+import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -178,6 +179,8 @@ class Stream:
     self._texts = [
       AnswerText(tokenizer, self._stop) if tokenizer else None for _ in rows
     ]
+    # Of a dispatch, not yet yielded: a loop that is left may be gone on with.
+    self._waiting: collections.deque[Progress] = collections.deque()
     self._lanes = Lanes(
       Engine(target.model, drafter, rule, Constant(), Stops(eos_ids=ends)),
       params,
@@ -191,9 +194,11 @@ class Stream:
     )
 
   def __iter__(self) -> Iterator[Event]:
-    while self._lanes.running:
-      for progress in self._lanes.step(self._rounds):
-        yield self._event(progress)
+    while self._waiting or self._lanes.running:
+      if not self._waiting:
+        self._waiting.extend(self._lanes.step(self._rounds))
+      if self._waiting:
+        yield self._event(self._waiting.popleft())
 
   def start(self) -> None:
     """Compiles and reads the prompts; iterating does it where need be."""

@@ -273,6 +273,18 @@ def test_control_c_waits_for_native_code_to_start():
   assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_closed_output_is_no_fault(tiny):
+  command = f"{sys.executable} -m experiments.generate --model={tiny}"
+  got = subprocess.run(
+    f"{command} --prompt=abc --max_new_tokens=4 >&-",
+    shell=True,
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+  )
+  assert got.returncode == 0 and "Traceback" not in got.stderr
+
+
 def test_control_c_ends_a_stream(tiny):
   command = [sys.executable, "-m", "experiments.generate", f"--model={tiny}"]
   command += ["--prompt=abc", "--max_new_tokens=90", "--temperature=2"]
