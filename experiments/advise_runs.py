@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from specjax.evaluation import advice_candidates, advice_records, advice_words
 from specjax.evaluation import records as record_files
+from specjax.evaluation.advice import candidates as drafters
+from specjax.evaluation.advice import from_records, from_roofline
 from specjax.evaluation.roofline import question
 
 
@@ -37,10 +38,8 @@ def by_roofline(
       "concurrency": concurrency or 1,
     }
   )
-  candidates = advice_candidates.build(
-    asked, settings, acceptance or (), copies=copies
-  )
-  found = advice_words.advise(
+  candidates = drafters.build(asked, settings, acceptance or (), copies=copies)
+  found = from_roofline.advise(
     candidates,
     objective,
     concurrency,
@@ -54,7 +53,7 @@ def by_roofline(
 def by_records(folder: str, objective: str, *, as_json: bool) -> int:
   """Advice of a measured run."""
   answers = record_files.read(Path(folder))
-  return _show(advice_records.advise(answers, objective), as_json)
+  return _show(from_records.advise(answers, objective), as_json)
 
 
 def _show(found: Mapping[str, Any], as_json: bool) -> int:

@@ -5,8 +5,8 @@ from typing import Any
 
 import jax
 
-from specjax.evaluation import advice
-from specjax.evaluation.advice import Candidate, Outlook
+from specjax.evaluation.advice import outlook
+from specjax.evaluation.advice.outlook import Candidate, Outlook
 from specjax.evaluation.roofline.cases import Case
 from specjax.theory import roofline
 
@@ -34,13 +34,13 @@ def advise(
     objective, batch, use ("none" for plain decoding), num_speculative_tokens,
     alike: lengths that give nearly the same; speedup: of what the objective
     compares; best_candidate: what is used, or would be at other batches;
-    off_above, schedule: its; candidates: see `advice.Outlook`; reasons,
+    off_above, schedule: its; candidates: see `outlook.Outlook`; reasons,
     missing: a sentence each.
 
   Raises:
-    ValueError: see `advice.choose`.
+    ValueError: see `outlook.choose`.
   """
-  best, found, size = advice.choose(candidates, objective, batch, longest)
+  best, found, size = outlook.choose(candidates, objective, batch, longest)
   return {
     "objective": objective,
     "source": "roofline",
@@ -156,7 +156,7 @@ def _length(best: Outlook) -> Iterator[str]:
 def _trade(best: Outlook, objective: str) -> Iterator[str]:
   if best.at_capacity is None:
     return
-  plain = advice.rows_that_fit(best.candidate.case, draft=False)
+  plain = outlook.rows_that_fit(best.candidate.case, draft=False)
   words = (
     f"a full device, each way at the most that memory holds ({best.fits} with"
     f" the draft, {plain} without), gives {best.at_capacity:.2f} times the"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from specjax.evaluation import records
-from specjax.evaluation.advice import Candidate
+from specjax.evaluation.advice.outlook import Candidate
 from specjax.evaluation.records import Mode
 from specjax.evaluation.roofline import recorded
 from specjax.evaluation.roofline.cases import SELF, Acceptance

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from specjax.evaluation.advice import OBJECTIVES
+from specjax.evaluation.advice.outlook import OBJECTIVES
 from specjax.evaluation.figures.summary import summarize
 from specjax.evaluation.records import Answer
 

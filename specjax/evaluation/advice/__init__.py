@@ -1,0 +1,1 @@
+"""What to draft with: by the roofline, or from records."""
