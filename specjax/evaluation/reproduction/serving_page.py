@@ -180,8 +180,8 @@ def _simulated(settings: Settings) -> Iterator[Cell]:
   for place, case, readout, printed, decimals in READOUTS:
     if case not in played:
       settings.say(f"simulating {place.partition(':')[0]}")
-      # Rows cost little in a large batch, whose log line is one run's.
-      enough = rows if case.batch != 64 else 4 * rows
+      # The log line has rates of rare events, and large batches cost little.
+      enough = 512 if case.batch == 64 else rows
       played[case] = play(case, enough, settings.seed)
     ours = played[case][readout]
     yield _within(place, ours, printed, decimals, note)

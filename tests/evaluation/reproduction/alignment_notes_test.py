@@ -14,8 +14,11 @@ def _closed(settings):
   yield from alignment_notes._batches()
 
 
-def _generations(settings):
+def _hand(settings):
   yield from alignment_notes._hand_example(settings)
+
+
+def _exactness(settings):
   yield from alignment_notes._exactness(settings)
 
 
@@ -57,21 +60,29 @@ def test_closed_forms(assert_every_cell_moves):
   )
 
 
-def test_generations(assert_every_cell_moves):
-  """A biased rule is seen; "beta" and the like move with the target's law."""
-  assert {c.verdict for c in _generations(QUICK)} == {"agrees"}
+def _biased(loop):
+  """A loop that gives another law than the target's."""
+  return lambda p, q, rule: loop(0.7 * p + 0.3 * q, q, rule)
+
+
+def test_hand_example(assert_every_cell_moves):
+  found = list(_hand(QUICK))
+  assert {c.verdict for c in found} == {"agrees"} and len(found) == 11
   assert_every_cell_moves(
-    _generations,
+    _hand,
     [
-      (f"{MODULE}:RULE", lambda name: "biased_resample"),
       (f"{MODULE}:P", lambda p: np.asarray([0.5, 0.35, 0.15])),
+      (f"{MODULE}:Loop", _biased),
       (
         "specjax.theory.acceptance:residual",
         lambda f: lambda p, q: f(p, q) + 0.01,
       ),
     ],
-    but="variation, plain",
   )
+
+
+def test_a_biased_loop_is_seen(assert_every_cell_moves):
+  assert_every_cell_moves(_exactness, [(f"{MODULE}:Loop", _biased)])
 
 
 def test_the_bigram_run(assert_every_cell_moves):

@@ -26,6 +26,10 @@ def _larger(f):
   return lambda *args: 1.3 * f(*args)
 
 
+def _worse_draft(loop):
+  return lambda p, q, rule: loop(p, q**2 / (q**2).sum(-1, keepdims=True), rule)
+
+
 def test_blocks(assert_every_cell_moves):
   assert _counts(block_verification) == {"agrees": 8, "no published cell": 12}
   assert_every_cell_moves(
@@ -37,7 +41,7 @@ def test_blocks(assert_every_cell_moves):
         f"{HERE}.block_verification:keep_chances",
         lambda f: lambda *args: f(*args)[::-1],
       ),
-      (f"{HERE}.block_verification:RULE", lambda name: "exact_match"),
+      (f"{HERE}.block_verification:Loop", _worse_draft),
     ],
   )
 

@@ -34,6 +34,14 @@ def _first(factor):
   return change
 
 
+def _tenth(f):
+  return lambda *args: 1.1 * f(*args)
+
+
+def _more(f):
+  return lambda *args: f(*args) + 5e4
+
+
 def _pass(settings):
   del settings
   yield from serving_page._verify_pass()
@@ -83,8 +91,8 @@ def test_the_verify_pass(assert_every_cell_moves):
     _pass,
     [
       ("specjax.theory.roofline:model_pass", other),
-      ("specjax.theory.roofline:weight_bytes", lambda f: lambda n: 1.1 * f(n)),
-      ("specjax.theory.roofline:cache_bytes", lambda f: lambda m: f(m) + 5e4),
+      ("specjax.theory.roofline:weight_bytes", _tenth),
+      ("specjax.theory.roofline:cache_bytes", _more),
       (
         f"{MODULE}:SMALL",
         lambda m: dataclasses.replace(m, parameters=2 * m.parameters),
