@@ -8,7 +8,7 @@ Group = Literal["formula", "sampler", "trained"]
 Verdict = Literal["agrees", "differs", "no published cell"]
 GROUPS: tuple[Group, ...] = ("formula", "sampler", "trained")
 VERDICTS: tuple[Verdict, ...] = ("agrees", "differs", "no published cell")
-Curves = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+Curves = Mapping[str, tuple[Sequence[float | int], Sequence[float | int]]]
 
 # A printed 1.53 and our 1.535 agree although 1.535 - 1.53 > 0.005 in floats.
 _FLOAT_SLACK = 1e-9

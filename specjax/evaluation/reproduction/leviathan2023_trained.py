@@ -162,7 +162,7 @@ def _alpha_cell(
   rows = {name: row[column] for name, row in table.items()}
   published = rows[MODEL]
   band = max(abs(alpha - published) for alpha in rows.values())
-  unsure = next(iter(made.held_out.values()))
+  bits = next(iter(made.held_out.values()))
   return Cell(
     f"table 3, {place}: alpha",
     "trained",
@@ -172,8 +172,9 @@ def _alpha_cell(
     note=(
       f"{found.tokens:,} tokens of the target's; published for the {MODEL},"
       " and the tolerance is how far the paper's other targets are from it."
-      f" Counts are worth more here: {made.text.vocab_size} pieces (there"
-      f" 8,000), and a target that is {unsure:.1f} bits a token unsure"
+      " Counts are worth the less the better a target is trained, and this one"
+      f" was for minutes: {bits:.1f} bits a token on held-out text,"
+      f" {made.text.vocab_size} pieces"
     ),
   )
 
