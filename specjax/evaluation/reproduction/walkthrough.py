@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+import jax
 import numpy as np
 
 from specjax.evaluation.exactness import statistics
@@ -192,7 +193,8 @@ def speedup_tables(settings: Settings) -> Iterator[Cell]:
   for cost, table in printed.SPEEDUPS.items():
     for alpha, (numbers, best, factor) in table.items():
       place = f"speedup table, c = {cost}, alpha = {alpha}"
-      ours = np.asarray(speedup.speedup(alpha, np.asarray(printed.KS), cost))
+      with jax.enable_x64(True):  # 1.575 is printed as 1.57
+        ours = np.asarray(speedup.speedup(alpha, np.asarray(printed.KS), cost))
       for gamma, value, number in zip(printed.KS, ours, numbers, strict=True):
         yield Cell(
           f"{place}, k = {gamma}",
