@@ -162,20 +162,23 @@ def _alpha_cell(
   rows = {name: row[column] for name, row in table.items()}
   published = rows[MODEL]
   band = max(abs(alpha - published) for alpha in rows.values())
-  bits = next(iter(made.held_out.values()))
+  note = (
+    f"{found.tokens:,} tokens of the target's; published for the {MODEL}, and"
+    " the tolerance is how far the paper's other targets are from it"
+  )
+  if table is not TABLE3["two layers"]:
+    bits = next(iter(made.held_out.values()))
+    note += (
+      "; counts are worth the less the better a target is trained, and ours had"
+      f" minutes: {bits:.1f} bits a token on held-out text"
+    )
   return Cell(
     f"table 3, {place}: alpha",
     "trained",
     found.alpha,
     published,
     band,
-    note=(
-      f"{found.tokens:,} tokens of the target's; published for the {MODEL},"
-      " and the tolerance is how far the paper's other targets are from it."
-      " Counts are worth the less the better a target is trained, and this one"
-      f" was for minutes: {bits:.1f} bits a token on held-out text,"
-      f" {made.text.vocab_size} pieces"
-    ),
+    note=note,
   )
 
 
