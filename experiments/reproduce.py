@@ -20,7 +20,8 @@ _PAPER = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string(
   "output",
   None,
-  "Folder for cells.json and reproduction.html, made where missing.",
+  "Folder for cells.json, reproduction.html and a PNG a figure, made where"
+  " missing.",
   **shared.ALSO_ELSEWHERE,
 )
 _JSON = flags.DEFINE_boolean(
@@ -44,7 +45,12 @@ def main() -> int:
   with command.interrupts_held():
     from experiments import reproduce_show
     from experiments.output import make_folder
-    from specjax.evaluation.reproduction import page, registry, results
+    from specjax.evaluation.reproduction import (
+      page,
+      pictures,
+      registry,
+      results,
+    )
     from specjax.evaluation.reproduction.cells import Settings
   names = registry.names_of(_PAPER.value)
   folder = make_folder(_OUTPUT.value, "cells.json")
@@ -66,6 +72,7 @@ def main() -> int:
   if folder is not None:
     (folder / "cells.json").write_text(json.dumps(record, indent=1))
     (folder / page.FILE).write_text(page.render(made), encoding="utf-8")
+    pictures.write(made, folder)
     print(f"wrote {folder / page.FILE}", file=sys.stderr)
   if _JSON.value:
     print(json.dumps(record))

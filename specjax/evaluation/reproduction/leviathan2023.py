@@ -128,7 +128,7 @@ def lenience(settings: Settings) -> Iterator[Cell]:
       factor,
       half_unit(decimals),
       note=f"the most that theorem 3.8 gives at the stated alpha and c, with"
-      f" gamma {int(length)}, which is not printed",
+      f" gamma {int(length)}: more than it does not follow",
     )
   for value, (alpha, factor) in printed.LENIENT_GREEDY.items():
     yield Cell(

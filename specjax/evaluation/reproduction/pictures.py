@@ -1,11 +1,14 @@
 """Figures of papers as PNG; without pyplot's global state."""
 
 import io
+from collections.abc import Iterable
+from pathlib import Path
 
 from matplotlib import figure
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from specjax.evaluation.reproduction.cells import Figure
+from specjax.evaluation.reproduction.results import Result
 
 
 def png(drawing: Figure) -> bytes:
@@ -29,3 +32,13 @@ def png(drawing: Figure) -> bytes:
   buffer = io.BytesIO()
   canvas.savefig(buffer, format="png")
   return buffer.getvalue()
+
+
+def write(made: Iterable[Result], folder: Path) -> list[Path]:
+  """A PNG file a figure: the paper's name, then the figure's number."""
+  paths = []
+  for result in made:
+    for index, drawing in enumerate(result.figures, 1):
+      paths.append(folder / f"{result.name}_{index}.png")
+      paths[-1].write_bytes(png(drawing))
+  return paths

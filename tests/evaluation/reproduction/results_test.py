@@ -64,9 +64,10 @@ def test_the_page_holds_everything_and_escapes_it(made):
   assert 'class="differs"' in text
 
 
-def test_a_picture_is_a_png():
-  (figure,) = PAPER.figures(Settings())
-  assert pictures.png(figure).startswith(b"\x89PNG")
+def test_pictures_are_png_files_named_after_the_paper(made, tmp_path):
+  paths = pictures.write(made, tmp_path)
+  assert [path.name for path in paths] == ["made_up_1.png"]
+  assert paths[0].read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", registry.NAMES)
