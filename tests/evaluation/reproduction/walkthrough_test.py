@@ -1,6 +1,7 @@
 """The toy language: in numpy draw for draw, by the loop but for chance."""
 
 import collections
+import functools
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from specjax.evaluation.reproduction import (
   walkthrough,
   walkthrough_loop,
 )
+from specjax.theory import toy_language
 
 QUICK = Settings(quick=True)
 ORACLE = "specjax.theory.toy_language"
@@ -100,3 +102,28 @@ def test_cells_move(assert_every_cell_moves):
   assert_every_cell_moves(
     walkthrough.laws, [(f"{ORACLE}:laws", tilted)], but="1,000 samples|own law"
   )
+
+
+def test_cells_of_the_oracle_move(assert_every_cell_moves, monkeypatch):
+  def drawn_again(part):
+    return lambda generator: part(np.random.default_rng(7))
+
+  def unbiased(chain):
+    return lambda biased=False: chain()
+
+  other = (f"{ORACLE}:_Stream", drawn_again)
+  right = (f"{ORACLE}:_Chain", unbiased)
+  assert_every_cell_moves(walkthrough.sampler_table, [other, right])
+  assert_every_cell_moves(walkthrough.seeds, [other], but="buggy")
+  once = functools.cache(toy_language.acceptance_table)
+  monkeypatch.setattr(toy_language, "acceptance_table", once)
+  gain = (
+    f"{ORACLE}:acceptance_table",
+    lambda table: (
+      lambda: [
+        row._replace(alpha=0.9 * row.alpha, tokens=1.5 * row.tokens)
+        for row in table()
+      ]
+    ),
+  )
+  assert_every_cell_moves(walkthrough.acceptance_table, [gain])
