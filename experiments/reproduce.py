@@ -71,8 +71,9 @@ def main() -> int:
   }
   if folder is not None:
     (folder / "cells.json").write_text(json.dumps(record, indent=1))
-    (folder / page.FILE).write_text(page.render(made), encoding="utf-8")
-    pictures.write(made, folder)
+    drawn = pictures.draw(made)
+    (folder / page.FILE).write_text(page.render(made, drawn), encoding="utf-8")
+    pictures.write(drawn, folder)
     print(f"wrote {folder / page.FILE}", file=sys.stderr)
   if _JSON.value:
     print(json.dumps(record))

@@ -2,12 +2,12 @@
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import jinja2
 
-from specjax.evaluation.reproduction import pictures, results
+from specjax.evaluation.reproduction import results
 from specjax.evaluation.reproduction.results import Result
 
 FILE = "reproduction.html"
@@ -22,8 +22,12 @@ def number(value: float | None) -> str:
   return f"{value:.6g}"
 
 
-def render(made: Sequence[Result]) -> str:
-  """The page: it loads nothing and runs no script."""
+def render(made: Sequence[Result], drawn: Mapping[str, Sequence[bytes]]) -> str:
+  """The page: it loads nothing and runs no script.
+
+  Args:
+    drawn: PNGs of each paper's figures, by its name.
+  """
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(_HERE),
     autoescape=True,
@@ -34,11 +38,10 @@ def render(made: Sequence[Result]) -> str:
   environment.filters["number"] = number
   plots = {
     result.name: [
-      (
-        figure.title,
-        base64.b64encode(pictures.png(figure)).decode(),
+      (figure.title, base64.b64encode(picture).decode())
+      for figure, picture in zip(
+        result.figures, drawn[result.name], strict=True
       )
-      for figure in result.figures
     ]
     for result in made
   }

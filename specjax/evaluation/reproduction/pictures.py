@@ -1,7 +1,7 @@
 """Figures of papers as PNG; without pyplot's global state."""
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from matplotlib import figure
@@ -34,11 +34,16 @@ def png(drawing: Figure) -> bytes:
   return buffer.getvalue()
 
 
-def write(made: Iterable[Result], folder: Path) -> list[Path]:
+def draw(made: Iterable[Result]) -> dict[str, list[bytes]]:
+  """A PNG of every figure, by paper, in order."""
+  return {result.name: [png(f) for f in result.figures] for result in made}
+
+
+def write(drawn: Mapping[str, Sequence[bytes]], folder: Path) -> list[Path]:
   """A PNG file a figure: the paper's name, then the figure's number."""
   paths = []
-  for result in made:
-    for index, drawing in enumerate(result.figures, 1):
-      paths.append(folder / f"{result.name}_{index}.png")
-      paths[-1].write_bytes(png(drawing))
+  for name, pictures in drawn.items():
+    for index, picture in enumerate(pictures, 1):
+      paths.append(folder / f"{name}_{index}.png")
+      paths[-1].write_bytes(picture)
   return paths

@@ -58,14 +58,14 @@ def test_json_has_null_where_there_is_no_number(made):
 
 
 def test_the_page_holds_everything_and_escapes_it(made):
-  text = page.render(made)
+  text = page.render(made, pictures.draw(made))
   assert HOSTILE not in text and text.count("&lt;script&gt;") >= 3
   assert "data:image/png;base64," in text and "http://" not in text
   assert 'class="differs"' in text
 
 
 def test_pictures_are_png_files_named_after_the_paper(made, tmp_path):
-  paths = pictures.write(made, tmp_path)
+  paths = pictures.write(pictures.draw(made), tmp_path)
   assert [path.name for path in paths] == ["made_up_1.png"]
   assert paths[0].read_bytes().startswith(b"\x89PNG")
 
