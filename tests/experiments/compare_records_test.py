@@ -4,10 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import command, compare_records
+from experiments import compare_records
 from specjax.evaluation import records
 from specjax.evaluation.records import Mode
 from tests.made_answers import PLAIN, lookup, make_answer
@@ -41,19 +39,9 @@ def _run(path, kept, speed=2.0, questions=12, seed=0, **fields):
 
 
 @pytest.fixture
-def compare(capsys):
+def compare(call_command):
   """(status, stdout, stderr) of the command."""
-
-  def call(*argv):
-    with flagsaver.flagsaver():
-      flags.FLAGS.unparse_flags()
-      status = command.call(
-        compare_records.main, ["command", *argv], ("A", "B")
-      )
-    out, err = capsys.readouterr()
-    return status, out, err
-
-  return call
+  return lambda *argv: call_command(compare_records.main, argv, ("A", "B"))
 
 
 def _rows(out):

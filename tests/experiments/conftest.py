@@ -48,7 +48,21 @@ class Result:
 
 
 @pytest.fixture
-def run(capsys):
+def call_command(capsys):
+  """(main, argv, names of arguments) -> (status, stdout, stderr)."""
+
+  def call(main, argv, positional=()):
+    with flagsaver.flagsaver():
+      flags.FLAGS.unparse_flags()
+      status = command.call(main, ["command", *argv], positional)
+    out, err = capsys.readouterr()
+    return status, out, err
+
+  return call
+
+
+@pytest.fixture
+def run(call_command):
   """Calls a command's main with flags; the settings of jax are put back.
 
   Without the cache of compiled programs: a process that holds the programs of
@@ -57,12 +71,7 @@ def run(capsys):
   enabled = jax.config.jax_enable_compilation_cache
 
   def call(main, *argv):
-    given = ["--compilation_cache=", *argv]
-    with flagsaver.flagsaver():
-      flags.FLAGS.unparse_flags()
-      status = command.call(main, ["command", *given])
-    out, err = capsys.readouterr()
-    return Result(status, out, err)
+    return Result(*call_command(main, ["--compilation_cache=", *argv]))
 
   yield call
   jax.config.update("jax_enable_compilation_cache", enabled)

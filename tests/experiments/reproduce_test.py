@@ -3,26 +3,16 @@
 import json
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import command, reproduce
+from experiments import reproduce
 
 PAPER = "--paper=deepseek_v3"
 
 
 @pytest.fixture
-def call(capsys):
+def call(call_command):
   """(status, stdout, stderr) of the command."""
-
-  def call(*argv):
-    with flagsaver.flagsaver():
-      flags.FLAGS.unparse_flags()
-      status = command.call(reproduce.main, ["command", *argv])
-    out, err = capsys.readouterr()
-    return status, out, err
-
-  return call
+  return lambda *argv: call_command(reproduce.main, argv)
 
 
 def test_a_paper_as_tables_json_and_a_page(call, tmp_path):

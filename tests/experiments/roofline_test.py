@@ -3,10 +3,8 @@
 import json
 
 import pytest
-from absl import flags
-from absl.testing import flagsaver
 
-from experiments import advise, command, roofline
+from experiments import advise, roofline
 
 # How ml_collections loads a config.
 pytestmark = pytest.mark.filterwarnings(
@@ -25,19 +23,11 @@ def get_config():
 
 
 @pytest.fixture
-def call(capsys, tmp_path):
+def call(call_command, tmp_path):
   """(status, stdout, stderr) of a command with a small config."""
   file = tmp_path / "sizes.py"
   file.write_text(SIZES)
-
-  def call(main, *argv):
-    with flagsaver.flagsaver():
-      flags.FLAGS.unparse_flags()
-      status = command.call(main, ["command", f"--config={file}", *argv])
-    out, err = capsys.readouterr()
-    return status, out, err
-
-  return call
+  return lambda main, *argv: call_command(main, [f"--config={file}", *argv])
 
 
 def test_figures_as_json_and_a_folder(call, tmp_path):
