@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     stream,
   )
   from specjax.checkpoints.loaded import LoadedModel, load_model
+  from specjax.drafters.trained import load as load_drafter
 
 __all__ = [
   "Event",
@@ -27,6 +28,7 @@ __all__ = [
   "acceptance",
   "drafters",
   "generate",
+  "load_drafter",
   "load_model",
   "stream",
 ]
@@ -34,7 +36,12 @@ __all__ = [
 __version__ = "0.1.0"
 
 _MODULES = ("acceptance", "drafters")
-_LOADED = ("LoadedModel", "load_model")
+# Homes of what is not in specjax.api.
+_HOMES = {
+  "LoadedModel": "checkpoints.loaded",
+  "load_model": "checkpoints.loaded",
+  "load_drafter": "drafters",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -44,7 +51,7 @@ def __getattr__(name: str) -> Any:
   if name in _MODULES:
     value = importlib.import_module(f"specjax.{name}")
   else:
-    home = "checkpoints.loaded" if name in _LOADED else "api"
+    home = _HOMES.get(name, "api")
     value = getattr(importlib.import_module(f"specjax.{home}"), name)
   globals()[name] = value
   return value

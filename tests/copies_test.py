@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import pytest
 
 from specjax import decoding, passes
-from specjax.drafters import DraftModel, NGram, NoDraft
+from specjax.drafters import DraftModel, Eagle, NGram, NoDraft
 from specjax.evaluation.aot import count_copies
+from specjax.models.eagle import EagleHead, EagleParams
+from specjax.models.eagle_config import config_for
 from specjax.testing import nets, runs
 from specjax.types import Params
 
@@ -24,7 +26,11 @@ def prefill(engine, params, rows):
 def copies(drafter, model, weights, run=decode):
   """Copies of a layer's cache, the draft's included, in a program."""
   engine = runs.make_engine(model, drafter)
-  params = Params(weights, weights)
+  draft = weights
+  if isinstance(drafter, Eagle):
+    net = EagleHead(drafter.config).init(jax.random.key(1))
+    draft = EagleParams(net, weights["embed"]["embedding"])
+  params = Params(weights, draft)
   rows = runs.start(engine, params, [[1, 2, 3]], new=40, size=_SIZE)
   leaves, form = jax.tree.flatten(rows)
 
@@ -48,7 +54,8 @@ def net():
 @pytest.mark.parametrize("run", [decode, prefill])
 def test_no_copy_of_a_cache(net, run):
   model, weights = net
-  for drafter in (NoDraft(), NGram(3), DraftModel(model, 2)):
+  eagle = Eagle(config_for(model.config, taps=("layer_0", "hidden")), 3)
+  for drafter in (NoDraft(), NGram(3), DraftModel(model, 2), eagle):
     assert copies(drafter, model, weights, run) == 0
 
 

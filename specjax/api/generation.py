@@ -20,6 +20,7 @@ from specjax.checkpoints.loaded import LoadedModel
 from specjax.constraints import Stops, StopTables
 from specjax.control import Constant
 from specjax.drafters import DraftModel, NoDraft
+from specjax.drafters.trained import TrainedDraft
 from specjax.passes import Engine
 from specjax.text import TextError, compare_vocabularies, stop_tables
 from specjax.types import Drafter, Params, Rule
@@ -30,7 +31,7 @@ def generate(
   prompts: Sequence[Prompt],
   *,
   drafter: Drafter | None = None,
-  draft: LoadedModel | PyTree = None,
+  draft: LoadedModel | TrainedDraft | PyTree = None,
   rule: Rule | None = None,
   sampling: Sampling | None = None,
   max_new_tokens: int = 128,
@@ -50,7 +51,7 @@ def generate(
     drafter: what proposes tokens; None is `DraftModel(draft.model)` where a
       draft model is given, else plain decoding.
     draft: the draft's weights, or the loaded draft, whose vocabulary is then
-      compared with the target's.
+      compared with the target's, or what `load_drafter` gives.
     rule: None is exact match where proposals are point masses (prompt lookup)
       and rejection where they are drawn from a law q (draft models).
     sampling: None is greedy.
@@ -121,7 +122,7 @@ class Stream:
     prompts: Sequence[Prompt],
     *,
     drafter: Drafter | None = None,
-    draft: LoadedModel | PyTree = None,
+    draft: LoadedModel | TrainedDraft | PyTree = None,
     rule: Rule | None = None,
     sampling: Sampling | None = None,
     max_new_tokens: int = 128,
@@ -271,6 +272,13 @@ class Stream:
 def _with_draft(
   target: LoadedModel, drafter: Drafter | None, draft: Any
 ) -> tuple[Drafter, PyTree]:
+  if isinstance(draft, TrainedDraft):
+    if drafter is None:
+      raise ValueError(
+        f"{draft.name} is a trained drafter's weights: give its drafter too, as"
+        " specjax.load_drafter returns both"
+      )
+    return drafter, draft.params
   if not isinstance(draft, LoadedModel):
     return NoDraft() if drafter is None else drafter, draft
   if target.tokenizer and draft.tokenizer:

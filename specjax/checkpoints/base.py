@@ -73,8 +73,8 @@ def shapes(config: DecoderConfig) -> Shapes:
   for index in range(config.num_layers):
     tree |= {f"layers_{index}/{path}": size for path, size in layer.items()}
   tree["norm/scale"] = (hidden,)
-  if not config.tie_embeddings:
-    tree["head/kernel"] = (config.vocab_size, hidden)
+  if config.own_head:
+    tree["head/kernel"] = (config.num_outputs, hidden)
   return tree
 
 

@@ -2,16 +2,24 @@
 
 from specjax.drafters.chain import Chain
 from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.eagle import Eagle
+from specjax.drafters.heads import Heads
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
 from specjax.drafters.registry import resolve
 from specjax.drafters.settings import DrafterSettings
+from specjax.drafters.trained import TrainedDraft
+from specjax.drafters.trained import load as load_drafter
 
 __all__ = [
   "Chain",
   "DraftModel",
   "DrafterSettings",
+  "Eagle",
+  "Heads",
   "NGram",
   "NoDraft",
+  "TrainedDraft",
+  "load_drafter",
   "resolve",
 ]

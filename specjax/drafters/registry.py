@@ -8,17 +8,37 @@ from typing import Any
 
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel, load_model
+from specjax.drafters import trained
 from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.eagle import Eagle
+from specjax.drafters.heads import Heads
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
 from specjax.drafters.settings import DrafterSettings
+from specjax.drafters.trained import TrainedDraft
 from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer, first_layers
 from specjax.models.resized import Resized
 from specjax.text import compare_vocabularies
 from specjax.types import Drafter
 
-DRAFTERS = {"none": NoDraft, "model": DraftModel, "ngram": NGram}
+DRAFTERS = {
+  "none": NoDraft,
+  "model": DraftModel,
+  "ngram": NGram,
+  "medusa": Heads,
+  "blockwise": Heads,
+  "eagle": Eagle,
+  "eagle3": Eagle,
+}
+# What a trained drafter's folder may hold, by the name that it goes with.
+_TRAINED = {
+  "model": ("draft_model",),
+  "medusa": ("medusa",),
+  "blockwise": ("blockwise",),
+  "eagle": ("eagle1", "eagle3"),
+  "eagle3": ("eagle3",),
+}
 # Stands for a draft while settings are checked and nothing is loaded.
 _ANY_MODEL = Transformer(
   DecoderConfig(
@@ -48,15 +68,16 @@ def check(name: str, settings: DrafterSettings) -> None:
     if value is not None
   }
   fields = inspect.signature(kind).parameters
-  takes_model = "model" in fields
   for key in given:
     if key == "num_speculative_tokens" and kind is NoDraft:
       continue  # so that one command line serves for every drafter
-    known = takes_model if key.startswith("draft_") else key in fields
+    known = takes_draft(name) if key.startswith("draft_") else key in fields
     if not known:
       raise ValueError(f"drafter {name!r} has no setting {key}")
-  if not takes_model:
+  if not takes_draft(name):
     _build(name, kind, given)
+    return
+  if _check_trained(name, settings):
     return
   if ("draft_model" in given) == ("draft_layers" in given):
     raise ValueError(
@@ -68,10 +89,43 @@ def check(name: str, settings: DrafterSettings) -> None:
   _build(name, kind, {**given, "model": _ANY_MODEL})
 
 
+def takes_draft(name: str) -> bool:
+  """Whether a drafter runs a draft model or trained weights.
+
+  Raises:
+    ValueError: no such drafter.
+  """
+  kind = find(name)
+  return name in _TRAINED or "model" in inspect.signature(kind).parameters
+
+
+def _check_trained(name: str, settings: DrafterSettings) -> bool:
+  """Whether the draft is a trained drafter's folder, and a fitting one."""
+  folder, kinds = settings.draft_model, _TRAINED.get(name, ())
+  if folder is None or not trained.is_folder(folder):
+    if name not in _TRAINED or name == "model":
+      return False
+    found = "" if folder is None else f", and {folder} is none"
+    raise ValueError(
+      f"drafter {name!r} needs the folder of a trained drafter"
+      f" (--draft_model=FOLDER){found}; python -m experiments.train makes one"
+    )
+  if settings.draft_layers is not None:
+    raise ValueError("draft_model and draft_layers are two drafts: give one")
+  kind = trained.kind_of(folder)
+  if kind not in kinds:
+    fits = [other for other, known in _TRAINED.items() if kind in known]
+    raise ValueError(
+      f"{folder} holds {kind}, which goes with"
+      f" {' or '.join(f'--drafter={other}' for other in fits)}, not {name!r}"
+    )
+  return True
+
+
 def resolve(
   name: str, settings: DrafterSettings, target: LoadedModel
-) -> tuple[Drafter, LoadedModel | None]:
-  """The drafter, and the draft model that it runs, if any.
+) -> tuple[Drafter, LoadedModel | TrainedDraft | None]:
+  """The drafter, and the draft model or trained weights that it runs, if any.
 
   Args:
     name: "none", "model", "ngram", or "package.module:Class". A class is
@@ -86,6 +140,10 @@ def resolve(
   check(name, settings)
   kind = find(name)
   given = dataclasses.asdict(settings)
+  if settings.draft_model and trained.is_folder(settings.draft_model):
+    length = settings.num_speculative_tokens
+    number = {} if length is None else {"num_speculative_tokens": length}
+    return trained.load(settings.draft_model, target, **number)
   if "model" not in inspect.signature(kind).parameters:
     return _build(name, kind, given), None
   draft = _load_draft(settings, target)

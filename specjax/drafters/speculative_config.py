@@ -10,7 +10,14 @@ from typing import Any
 
 from specjax.drafters.settings import DrafterSettings
 
-_NAMES = {"ngram": "ngram", "[ngram]": "ngram", "draft_model": "model"}
+_NAMES = {
+  "ngram": "ngram",
+  "[ngram]": "ngram",
+  "draft_model": "model",
+  "medusa": "medusa",
+  "eagle": "eagle",
+  "eagle3": "eagle3",
+}
 _KEYS = (
   "method",
   "model",
@@ -18,12 +25,8 @@ _KEYS = (
   "prompt_lookup_max",
   "prompt_lookup_min",
 )
-_NEEDS_HEADS = "needs trained heads, for which there is no drafter here"
 _REFUSED = {
-  "eagle": _NEEDS_HEADS,
-  "eagle3": _NEEDS_HEADS,
-  "medusa": _NEEDS_HEADS,
-  "mlp_speculator": _NEEDS_HEADS,
+  "mlp_speculator": "needs recurrent heads, for which there is no drafter here",
   "mtp": "needs the target's own multi-token heads, which no model here has",
   "suffix": "keeps its trees on the host, for which there is no drafter here",
   "ngram_gpu": "is vLLM's other kernel for prompt lookup; use ngram",
@@ -55,7 +58,7 @@ def parse(text: str | Mapping[str, Any]) -> tuple[str, DrafterSettings]:
     reason = _REFUSED.get(method, "is unknown")
     raise ValueError(
       f"speculative_config: method {method!r} {reason}; supported are"
-      " ngram and draft_model"
+      " ngram, draft_model, medusa, eagle and eagle3"
     )
   name, tokens = _NAMES[method], config.get("num_speculative_tokens")
   if name == "ngram":
@@ -69,7 +72,7 @@ def parse(text: str | Mapping[str, Any]) -> tuple[str, DrafterSettings]:
     )
   if model is None:
     raise ValueError(
-      'speculative_config: method "draft_model" needs "model", its name'
+      f'speculative_config: method "{method}" needs "model", its name'
     )
   return name, DrafterSettings(num_speculative_tokens=tokens, draft_model=model)
 

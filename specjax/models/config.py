@@ -21,6 +21,8 @@ class DecoderConfig:
     qkv_bias: Qwen2's biases on the query, key and value projections.
     qk_norm: Qwen3's RMS norm over each head of queries and keys.
     tie_embeddings: the head is the embedding matrix.
+    head_size: outputs of a draft's own head, fewer than its vocabulary; None is
+      the whole vocabulary. With it the head is never the embedding matrix.
     dtype: of weights and activations; logits are always float32.
   """
 
@@ -38,6 +40,7 @@ class DecoderConfig:
   qkv_bias: bool = False
   qk_norm: bool = False
   tie_embeddings: bool = True
+  head_size: int | None = None
   dtype: str = "float32"
 
   def __post_init__(self):
@@ -48,3 +51,20 @@ class DecoderConfig:
       )
     if self.head_dim % 2:
       raise ValueError(f"head_dim must be even for rope, got {self.head_dim}")
+    if self.head_size is not None and not (
+      1 <= self.head_size <= self.vocab_size
+    ):
+      raise ValueError(
+        f"a head of {self.head_size} outputs does not fit a vocabulary of"
+        f" {self.vocab_size}"
+      )
+
+  @property
+  def num_outputs(self) -> int:
+    """Width of the logits."""
+    return self.vocab_size if self.head_size is None else self.head_size
+
+  @property
+  def own_head(self) -> bool:
+    """Whether the head has weights of its own."""
+    return self.head_size is not None or not self.tie_embeddings

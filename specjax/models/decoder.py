@@ -49,10 +49,10 @@ class Decoder(nn.Module):
     if readout is not None:
       index = jnp.broadcast_to(readout, (x.shape[0], readout.shape[1]))
       x = jnp.take_along_axis(x, index[..., None], axis=1)
-    if c.tie_embeddings:
-      logits = linear(x, embed.embedding, jnp.float32)
+    if c.own_head:
+      logits = Linear(c.num_outputs, name="head")(x, jnp.float32)
     else:
-      logits = Linear(c.vocab_size, name="head")(x, jnp.float32)
+      logits = linear(x, embed.embedding, jnp.float32)
     return Pass(
       logits=logits,
       fresh=Fresh(kv=tuple(fresh)),
@@ -177,6 +177,6 @@ def logical_axes(config: DecoderConfig) -> PyTree:
     f"layers_{i}": layer for i in range(config.num_layers)
   }
   axes |= {"embed": {"embedding": ("vocab", "embed")}, "norm": norm}
-  if not config.tie_embeddings:
+  if config.own_head:
     axes["head"] = kernel("vocab", "embed")
   return axes

@@ -1,5 +1,7 @@
 """Flax modules of one decoder layer; kernels are [out, in]."""
 
+from collections.abc import Callable
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -37,14 +39,18 @@ class Linear(nn.Module):
 
 
 class Attention(nn.Module):
-  """Grouped-query attention with rotary positions (Ainslie et al. 2023)."""
+  """Grouped-query attention with rotary positions (Ainslie et al. 2023).
+
+  `attend` is what its projections are handed to.
+  """
 
   config: DecoderConfig
+  attend: Callable[..., Array] = attention.attend
 
   @nn.compact
   def __call__(
     self,
-    x: Float[Array, "B W d"],
+    x: Float[Array, "B W I"],
     rotation: tuple[Array, Array],
     cached: KV,
     length: Int[Array, "B"],
@@ -71,7 +77,7 @@ class Attention(nn.Module):
         jnp.concatenate([scratch[0], key], axis=2),
         jnp.concatenate([scratch[1], value], axis=2),
       )
-    out = attention.attend(query, cached, length, fresh, mask)
+    out = self.attend(query, cached, length, fresh, mask)
     out = out.transpose(0, 2, 1, 3).reshape(*x.shape[:2], -1)
     return Linear(c.hidden_size, name="o")(out), own
 

@@ -16,6 +16,13 @@ from specjax.testing.cases import (
 )
 from specjax.testing.chisquare import assert_conditional_law, assert_law
 from specjax.testing.drivers import RandomTree, Recital, Riders
+from specjax.testing.heads import (
+  TableHeads,
+  blockwise_case,
+  heads_net,
+  heads_weights,
+  medusa_case,
+)
 from specjax.testing.nets import perturb, random_net, tiny_net
 from specjax.testing.oracle import (
   Setting,
@@ -45,9 +52,11 @@ __all__ = [
   "Recital",
   "Riders",
   "Setting",
+  "TableHeads",
   "TableModel",
   "assert_conditional_law",
   "assert_law",
+  "blockwise_case",
   "blur",
   "check_case",
   "conditional_laws",
@@ -58,6 +67,9 @@ __all__ = [
   "joint_law",
   "law_of",
   "mixed_table",
+  "heads_net",
+  "heads_weights",
+  "medusa_case",
   "model_case",
   "ngram_case",
   "perturb",

@@ -139,7 +139,7 @@ def edges(case: Case) -> str:
   target, draft = tables.edge_tables()
   model = tables.TableModel(5, 1)
   params = case.params(model, target)
-  if params.draft is not None:
+  if isinstance(params.draft, dict) and "table" in params.draft:
     params = params.replace(draft=draft)
   settings = (*SETTINGS, _COLD, cases.GREEDY)
   number = 1 << 14

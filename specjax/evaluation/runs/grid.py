@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import inspect
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -135,7 +134,7 @@ def _cells(text: str, grid: Grid, temperature: float, sampling: Sampling):
   rules = [own.pop("rule")] if "rule" in own else list(grid.rules) or [None]
   lenience = own.pop("lenience", grid.lenience)
   settings = dict(own)
-  if "model" in inspect.signature(registry.find(name)).parameters:
+  if registry.takes_draft(name):
     if not any(key in own for key in _DRAFT):
       settings |= {key: getattr(grid, key) for key in _DRAFT}
   lengths = [own.get("num_speculative_tokens")]

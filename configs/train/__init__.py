@@ -1,0 +1,1 @@
+"""Recipes of drafters; see experiments.train."""

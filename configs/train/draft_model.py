@@ -1,0 +1,29 @@
+"""A wide, shallow draft model, cut from its target.
+
+  python -m experiments.train --config=configs/train/draft_model.py
+
+The first two and the last two layers of the default model, its width and its
+embedding, and the head's rows of the 8,192 most frequent answer tokens, which
+are not trained: 14.2 million weights are. Two cores of a CPU, float32. Time,
+acceptance and speed to be expected: see docs/training.md. With
+--config.smoke=True everything is run once, in a few minutes.
+"""
+
+from ml_collections import config_dict
+
+from configs.train import common
+
+
+def get_config() -> config_dict.ConfigDict:
+  """See experiments.train_settings.Settings for the fields."""
+  return common.recipe(
+    trainee=dict(
+      kind="draft_model",
+      vocabulary=8192,
+      layers=(0, 1, 28, 29),
+      share_embedding=True,
+      train_head=False,
+      chunk=64,
+    ),
+    in_smoke=dict(trainee=dict(vocabulary=2048)),
+  )

@@ -1,0 +1,1 @@
+"""Drafters fitted to their target: data, losses, trainees, the trainer."""
