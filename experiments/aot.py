@@ -7,9 +7,10 @@ python -m experiments.aot --topology=v4:2x2x1 --model=smollm2-135m --data=4
 import dataclasses
 import json
 import os
-import sys
 
-from absl import app, flags
+from absl import flags
+
+from experiments import command
 
 _TOPOLOGY = flags.DEFINE_string("topology", "v4:2x2x1", "TPU topology.")
 _MODEL = flags.DEFINE_string("model", "smollm2-135m", "Preset to compile.")
@@ -26,41 +27,36 @@ _DTYPE = flags.DEFINE_enum(
 _JSON = flags.DEFINE_bool("json", False, "Print one JSON object.")
 
 
-def main(argv: list[str]) -> None:
+def main() -> None:
   """Prints what the compiler says of the loop."""
-  if len(argv) > 1:
-    raise app.UsageError(f"unexpected argument {argv[1]!r}")
   os.environ.setdefault("JAX_PLATFORMS", "cpu")
-  from specjax import acceptance, constraints, control, drafters, passes
-  from specjax.evaluation import aot
-  from specjax.models import decoder, presets
-
-  try:
-    config = presets.preset(_MODEL.value)
-    config = dataclasses.replace(config, dtype=_DTYPE.value)
-    drafter = (
-      drafters.NGram(_K.value)
-      if _DRAFTER.value == "ngram"
-      else drafters.NoDraft()
-    )
-    engine = passes.Engine(
-      model=decoder.Transformer(config),
-      drafter=drafter,
-      rule=acceptance.ExactMatch(),
-      policy=control.Constant(),
-      constraint=constraints.Stops((0,)),
-    )
-    program = aot.compile_loop(
-      engine,
-      _TOPOLOGY.value,
-      batch=_BATCH.value,
-      capacity=_CAPACITY.value,
-      data=_DATA.value,
-      model=_PARTS.value,
-      temperature=_TEMPERATURE.value,
-    )
-  except ValueError as error:
-    sys.exit(f"error: {error}")
+  with command.interrupts_held():
+    from specjax import acceptance, constraints, control, drafters, passes
+    from specjax.evaluation import aot
+    from specjax.models import decoder, presets
+  config = presets.preset(_MODEL.value)
+  config = dataclasses.replace(config, dtype=_DTYPE.value)
+  drafter = (
+    drafters.NGram(_K.value)
+    if _DRAFTER.value == "ngram"
+    else drafters.NoDraft()
+  )
+  engine = passes.Engine(
+    model=decoder.Transformer(config),
+    drafter=drafter,
+    rule=acceptance.ExactMatch(),
+    policy=control.Constant(),
+    constraint=constraints.Stops((0,)),
+  )
+  program = aot.compile_loop(
+    engine,
+    _TOPOLOGY.value,
+    batch=_BATCH.value,
+    capacity=_CAPACITY.value,
+    data=_DATA.value,
+    model=_PARTS.value,
+    temperature=_TEMPERATURE.value,
+  )
   if _JSON.value:
     print(json.dumps(dataclasses.asdict(program)))
     return
@@ -69,4 +65,4 @@ def main(argv: list[str]) -> None:
 
 
 if __name__ == "__main__":
-  app.run(main)
+  command.run(main)

@@ -25,6 +25,12 @@ def define_model() -> None:
     ["float32", "bfloat16"],
     "Weights; by default float32 on CPU, bfloat16 on accelerators.",
   )
+  define_compilation_cache()
+
+
+@functools.cache
+def define_compilation_cache() -> None:
+  """Where compiled programs are kept."""
   flags.DEFINE_string(
     "compilation_cache",
     None,

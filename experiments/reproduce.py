@@ -14,6 +14,9 @@ from absl import flags
 from experiments import command
 from experiments import flags as shared
 
+FLAGS = flags.FLAGS
+
+shared.define_compilation_cache()
 _PAPER = flags.DEFINE_string(
   "paper", "all", "A paper's name, or all; an unknown one lists the names."
 )
@@ -43,7 +46,7 @@ _SEED = flags.DEFINE_integer(
 def main() -> int:
   """The exit status: 0 also where cells differ, for they say why."""
   with command.interrupts_held():
-    from experiments import reproduce_show
+    from experiments import reproduce_show, setup
     from experiments.output import make_folder
     from specjax.evaluation.reproduction import (
       page,
@@ -60,6 +63,7 @@ def main() -> int:
     say=lambda line: print(line, file=sys.stderr, flush=True),
     seed=_SEED.value,
   )
+  setup.use_compilation_cache(FLAGS.compilation_cache)
   made = []
   for result in results.make(names, settings, figures=folder is not None):
     made.append(result)

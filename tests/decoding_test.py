@@ -86,7 +86,8 @@ def test_a_done_row_takes_no_part_in_the_passes_of_others(
 ):
   params = Params(WEIGHTS, draft)
   options = dict(size=40, settings=SETTING, max_draft=budget)
-  alone = runs.run(engine, params, [[3]], new=30, seeds=[7], **options)
+  # Twice the same row is that row alone, in the program for two.
+  alone = runs.run(engine, params, [[3], [3]], new=30, seeds=[7, 7], **options)
   prompts = [[1, 2] * 15, [3]]
   rows = runs.start(
     engine, params, prompts, new=[2, 30], seeds=[0, 7], **options
@@ -102,5 +103,5 @@ def test_a_done_row_takes_no_part_in_the_passes_of_others(
       rows, draft=dataclasses.replace(rows.draft, cache=cache)
     )
   both = runs.to_host(runs.advance(engine, params, rows))
-  assert runs.new_tokens(both, 1) == runs.new_tokens(alone, 0)
-  assert both.rounds.tolist() == [0, alone.rounds[0]]
+  assert runs.new_tokens(both, 1) == runs.new_tokens(alone, 1)
+  assert both.rounds.tolist() == [0, alone.rounds[1]]

@@ -1,84 +1,10 @@
-"""Models of known law: the next token's law is a table over the last tokens."""
+"""Models of known law: weights of tables, by what a test needs of them."""
 
-import dataclasses
-
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float
 
-from specjax.types import Cache, Fresh, Pass, Slots
-
-
-@dataclasses.dataclass(frozen=True)
-class TableModel:
-  """Order-n Markov model: logits = table[last n tokens].
-
-  Its cache holds token ids where a transformer's holds keys and values (one
-  layer, one head, width 1), so that a fault in the cache, a mask, a position or
-  a commit changes the law. Before the text begins token 0 stands.
-
-  The weights are {"table": [V] * order + [V] of logits}; `features` makes the
-  tap "token" the token fed itself.
-  """
-
-  vocab_size: int
-  order: int = 2
-  max_positions: int = 1 << 30
-
-  def init_cache(self, batch: int, capacity: int) -> Cache:
-    zero = jnp.zeros((batch, 1, capacity, 1))
-    return Cache(((zero, zero),), jnp.zeros((batch,), jnp.int32))
-
-  def __call__(
-    self,
-    params: PyTree,
-    slots: Slots,
-    cache: Cache,
-    *,
-    scratch: Fresh | None = None,
-    readout: Int[Array, "#B H"] | None = None,
-    taps: tuple[str, ...] = (),
-  ) -> Pass:
-    batch, width = slots.tokens.shape
-    own = slots.tokens.astype(jnp.float32)[:, None, :, None]
-    place = slots.positions.astype(jnp.float32)[:, None, :, None]
-    fresh = Fresh(((own, place),))
-    columns = (
-      fresh
-      if scratch is None
-      else jax.tree.map(lambda a, b: jnp.concatenate([a, b], 2), scratch, fresh)
-    )
-    capacity = cache.layers[0][0].shape[2]
-    cached = jnp.arange(capacity)[None] < cache.length[:, None]
-    seen = jnp.concatenate(
-      [
-        jnp.broadcast_to(cached[:, None], (batch, width, capacity)),
-        jnp.broadcast_to(slots.mask, (batch, *slots.mask.shape[1:])),
-      ],
-      2,
-    )
-    tokens, places = (
-      jnp.concatenate([a, b], 2)[:, 0, :, 0]
-      for a, b in zip(cache.layers[0], columns.kv[0], strict=True)
-    )
-    context = [
-      self._at(tokens, places, seen, slots.positions - back)
-      for back in range(self.order)
-    ]
-    logits = params["table"][tuple(reversed(context))]  # oldest token first
-    if readout is not None:
-      readout = jnp.broadcast_to(readout, (batch, readout.shape[1]))
-      logits = jnp.take_along_axis(logits, readout[..., None], 1)
-    features = {name: own[:, 0] for name in taps}
-    return Pass(logits, fresh, features)
-
-  def _at(self, tokens, places, seen, position) -> Int[Array, "B W"]:
-    """The token that each slot sees at a position; two of them are averaged."""
-    hit = seen & (places[:, None] == position[..., None])
-    total = jnp.where(hit, tokens[:, None], 0.0).sum(-1)
-    mean = total / jnp.maximum(hit.sum(-1), 1)
-    return jnp.round(mean).astype(jnp.int32)
+from specjax.models.table import TableModel as TableModel  # with its weights
 
 
 def random_table(

@@ -19,6 +19,8 @@ from specjax.theory.roofline import Pass, Setup
 from specjax.theory.rounds import Drafter
 from specjax.theory.shapes import ModelShape
 
+_ROUNDS = 32  # drawn at a time
+
 
 @dataclasses.dataclass(frozen=True)
 class Load:
@@ -134,15 +136,38 @@ class Simulator:
     The time of a round is that of its active rows at their mean context. Tokens
     past what a row was asked for are cut.
     """
-    rng = np.random.default_rng(seed)
-    chances = np.asarray(self.conditional)
-    active, context = [], []
-    left = np.full(load.lanes, load.new_tokens)
     waiting = load.requests - load.lanes
     if waiting < 0:
       raise ValueError(
         f"{load.requests} requests leave some of {load.lanes} lanes empty"
       )
+    rng = np.random.default_rng(seed)
+    play = self._refilled if waiting else self._drained
+    return self._total(load, *play(load, rng))
+
+  def _drained(self, load: Load, rng: np.random.Generator):
+    """Rows that nobody follows, each by itself: active, context, kept_at."""
+    chances, parts = np.asarray(self.conditional), []
+    done = np.zeros(load.lanes, np.int64)
+    while (done < load.new_tokens).any():
+      drawn = rng.random((_ROUNDS, load.lanes, len(chances))) < chances
+      parts.append(np.logical_and.accumulate(drawn, -1))
+      done += (1 + parts[-1].sum(-1)).sum(0)
+    kept = np.concatenate(parts)
+    gains = 1 + kept.sum(-1)
+    before = np.cumsum(gains, 0) - gains
+    running = before < load.new_tokens
+    active = running.sum(1)
+    going = active > 0
+    held = np.where(running, before, 0).sum(1)[going] / active[going]
+    return active[going], load.prompt_tokens + held, kept[running].sum(0)
+
+  def _refilled(self, load: Load, rng: np.random.Generator):
+    """Round by round, with a queue: active, context, kept_at."""
+    chances = np.asarray(self.conditional)
+    active, context = [], []
+    left = np.full(load.lanes, load.new_tokens)
+    waiting = load.requests - load.lanes
     kept_at = np.zeros(len(chances), np.int64)
     while (running := left > 0).any():
       count = int(running.sum())
@@ -153,7 +178,7 @@ class Simulator:
       context.append(load.prompt_tokens + done.mean())
       left[running] = np.maximum(left[running] - 1 - kept.sum(1), 0)
       waiting = _refill(left, running, waiting, load.new_tokens)
-    return self._total(load, np.asarray(active), np.asarray(context), kept_at)
+    return np.asarray(active), np.asarray(context), kept_at
 
   def _total(self, load, active, context, kept_at) -> Simulated:
     gamma = len(self.conditional)
@@ -192,10 +217,9 @@ def _figures(
 ) -> dict[str, float]:
   """Sums over rounds; padded, so that few programs serve all round counts."""
   count = len(active)
-  padding = (0, -count % 512)
-  active = np.pad(np.asarray(active, np.float32), padding)
-  context = np.pad(np.asarray(context, np.float32), padding)
-  figures = _passes(model, device, setup, active, context, queries)
+  loads = np.zeros((2, count + -count % 512), np.float32)
+  loads[:, :count] = active, context
+  figures = _passes(model, device, setup, *loads, queries)
   return {
     name: float(np.asarray(values, np.float64)[:count].sum())
     for name, values in figures._asdict().items()

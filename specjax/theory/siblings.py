@@ -4,6 +4,8 @@ p and q are laws on the last axis; the candidates are drawn from q. All but
 `independent_law` belong to rules whose output law is exactly p.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -78,6 +80,7 @@ def distinct_acceptance(
   return accepted + (refused * later).sum(-1)
 
 
+@functools.partial(jax.jit, static_argnames="num_candidates")
 def kseq_acceptance(
   p: Real[ArrayLike, "*#s V"], q: Real[ArrayLike, "*#s V"], num_candidates: int
 ) -> Float[Array, "*s"]:

@@ -48,6 +48,7 @@ def tokens_per_pass(
   return _geometric_sum(alpha, gamma + 1)
 
 
+@jax.jit
 def acceptance_of_tokens(
   tokens: Real[ArrayLike, "*#s"],
   num_speculative_tokens: Real[ArrayLike, "*#s"],

@@ -19,6 +19,7 @@ LENGTH = 4  # tokens of a sample
 START = 0  # context of the first token
 SAMPLERS = ("target only", "speculative", "buggy")
 _WINDOW = 1 << 16
+_PLACES_A_SAMPLE = 16  # more than a sample reads on average
 
 
 def laws() -> tuple[Float[np.ndarray, "V V"], Float[np.ndarray, "V V"]]:
@@ -29,14 +30,26 @@ def laws() -> tuple[Float[np.ndarray, "V V"], Float[np.ndarray, "V V"]]:
   return target, 0.55 * target + 0.45 * noise
 
 
+def joint_law(
+  law: Float[np.ndarray, "V V"], start: int, length: int
+) -> Float[np.ndarray, "S"]:
+  """Law of the next tokens of a bigram model, drawn one by one.
+
+  Args:
+    law: of the next token, a row a last token.
+    start: the last token before them.
+    length: how many; S = V^length texts are numbered in base V, their first
+      token first.
+  """
+  texts = law[start]
+  for _ in range(length - 1):
+    texts = (texts.reshape(-1, len(law))[..., None] * law).reshape(-1)
+  return texts
+
+
 def joint() -> Float[np.ndarray, "S"]:
-  """Exact law of a sample, numbered in base 4 with its first token first."""
-  target, _ = laws()
-  law = target[START]
-  for _ in range(LENGTH - 1):
-    last = np.arange(len(law)) % SIZE
-    law = (law[:, None] * target[last]).reshape(-1)
-  return law
+  """Exact law of a sample."""
+  return joint_law(laws()[0], START, LENGTH)
 
 
 class _Rows(NamedTuple):
@@ -151,11 +164,12 @@ def _speculative(
   chain, found = _Chain(biased), []
   margin = LENGTH * (2 * gamma + 1)
   while len(found) < count:
-    uniforms = stream.peek(_WINDOW + margin)
-    code, read = chain.samples(uniforms, _WINDOW, gamma)
+    window = min(_WINDOW, _PLACES_A_SAMPLE * (count - len(found)))
+    uniforms = stream.peek(window + margin)
+    code, read = chain.samples(uniforms, window, gamma)
     codes, reads = code.tolist(), read.tolist()
     place = 0
-    while place < _WINDOW and len(found) < count:
+    while place < window and len(found) < count:
       found.append(codes[place])
       place += reads[place]
     stream.skip(place)

@@ -8,6 +8,7 @@ i + 1; a parent stands before its children.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +32,7 @@ def rank_acceptance(
   return rates * jnp.concatenate([ones, missed[..., :-1]], -1)
 
 
+@jax.jit
 def expected_tokens(
   parents: Int[ArrayLike, "N"],
   acceptance: Real[ArrayLike, "*s N"],
@@ -87,6 +89,7 @@ def _grow(p, below, size):
   return jnp.concatenate([alone[None], values]), taken
 
 
+@functools.partial(jax.jit, static_argnames=("size", "depth"))
 def _search(p, size, depth):
   """Values, child counts and last children's sizes, by depth limit and size."""
 
@@ -129,8 +132,7 @@ def best_tree(
   """
   (p,) = as_floats(acceptance)
   depth = num_slots - 1 if max_depth is None else max_depth
-  search = jax.jit(_search, static_argnums=(1, 2))
-  _, children, taken = (np.asarray(x) for x in search(p, num_slots, depth))
+  _, children, taken = (np.asarray(x) for x in _search(p, num_slots, depth))
   parents, ranks = [], []
   level = [(0, num_slots)]
   for left in range(depth, 0, -1):  # depth still allowed below this level

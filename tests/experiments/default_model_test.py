@@ -29,14 +29,3 @@ def test_prompt_lookup_gives_plain_decoding_s_tokens(run):
   assert lookup["text"] == "One two three."
   assert lookup["finish_reason"] == "eos"
   assert lookup["rounds"] <= plain["rounds"] == plain["new_tokens"]
-
-
-def test_a_draft_of_layers_gives_the_same_output_twice(run):
-  argv = ("--drafter=model", "--draft_layers=6", "--temperature=0.8")
-  argv += ("--top_p=0.9", "--seed=3", "--max_new_tokens=12")
-  first, second = _one(run, *argv), _one(run, *argv)
-  timed = {"compile_s", "prefill_s", "decode_s", "tokens_per_s"}
-  for name in first.keys() - timed:
-    assert first[name] == second[name], name
-  assert first["drafted"] > 0 and first["rule"] == "rejection"
-  assert second["compile_s"] < first["compile_s"]

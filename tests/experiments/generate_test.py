@@ -128,6 +128,17 @@ def test_a_lossy_rule_says_so(run, tiny):
   assert (record["rule"], record["lossless"]) == ("lossy_lenience", False)
 
 
+def test_a_draft_of_layers_gives_the_same_output_twice(run, tiny):
+  argv = ("--prompt=ab", "--drafter=model", "--draft_layers=1", *ALIKE)
+  argv += ("--top_p=0.9", "--seed=3")
+  (first,), (second,) = (_json(run, tiny, *argv) for _ in range(2))
+  timed = {"compile_s", "prefill_s", "decode_s", "tokens_per_s"}
+  for name in first.keys() - timed:
+    assert first[name] == second[name], name
+  assert first["drafted"] > 0 and first["rule"] == "rejection"
+  assert second["compile_s"] < first["compile_s"]
+
+
 def test_vllm_s_configuration_stands_for_a_drafter(run, tiny):
   config = '{"method": "ngram", "num_speculative_tokens": 3}'
   (record,) = _json(
@@ -154,7 +165,7 @@ BAD = [
   (["--acceptance_rate=0.5"], "goes with --rule=lossy_synthetic"),
   (["--rule=lossy_synthetic", "--acceptance_rate=much"], "is no number"),
   (["--rule=lossy_synthetic", "--acceptance_rate=1.5"], "numbers in [0, 1]"),
-  (['--speculative_config={"method": "medusa"}'], "method 'medusa' needs"),
+  (['--speculative_config={"method": "mtp"}'], "method 'mtp' needs"),
   (
     ['--speculative_config={"method": "ngram"}', "--drafter=ngram"],
     "in place of --drafter",

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from scipy import special
 
 from specjax.acceptance import make_rule
+from specjax.evaluation.reproduction import bigram_loop
 from specjax.evaluation.reproduction.bigram_loop import Loop
 from specjax.evaluation.reproduction.cells import (
   Cell,
@@ -83,8 +84,9 @@ def _hand_example(settings: Settings) -> Iterator[Cell]:
     yield exact(f"residual of {name}", left[token], (1.0, 0.0, 0.0)[token])
     yield exact(f"Pr[{name}]", law[token], (0.6, 0.3, 0.1)[token])
   size = 20_000 if settings.quick else GENERATIONS
-  played = Loop(_flat(P), _flat(Q), make_rule(RULE)).run(
-    size, 0, num_speculative_tokens=1, length=3, seed=settings.seed
+  p, q = (np.tile(law, (len(law), 1)) for law in (P, Q))
+  played = Loop(p, q, make_rule(RULE), longest=3).run(
+    size, 0, num_speculative_tokens=1, length=4, seed=settings.seed
   )
   shares = np.bincount(played.tokens[:, 0], minlength=3) / size
   for token, name in enumerate("ABC"):
@@ -96,11 +98,6 @@ def _hand_example(settings: Settings) -> Iterator[Cell]:
       4 * float(np.sqrt(P[token] * (1 - P[token]) / size)),
       note=f"{size:,} generations; tolerance of 4 standard errors",
     )
-
-
-def _flat(law: Float[np.ndarray, "v"]) -> Float[np.ndarray, "V V"]:
-  """The law after every token, in the vocabulary of the toy run."""
-  return np.tile(np.pad(law, (0, SIZE - len(law))), (SIZE, 1))
 
 
 def _best_lengths() -> Iterator[Cell]:
@@ -140,7 +137,7 @@ def _toy_tokens(settings: Settings) -> Iterator[Cell]:
   yield Cell(
     f"{place}: alpha", "formula", alpha, ALPHA, half_unit(3), note=recovered
   )
-  rows, first = (2048 if settings.quick else 4096), 4
+  first = 4  # by when the context is that of a long run
   loop = Loop(p, q, make_rule(RULE))
   for gamma, (measured, formula) in TOKENS.items():
     settings.say(f"bigram run, gamma {gamma}")
@@ -163,7 +160,10 @@ def _toy_tokens(settings: Settings) -> Iterator[Cell]:
       note="the document measured a run of unstated length: 0.5 % allowed",
     )
     played = loop.run(
-      rows, 0, num_speculative_tokens=gamma, rounds=16, seed=settings.seed
+      start=0,
+      num_speculative_tokens=gamma,
+      seed=settings.seed,
+      **bigram_loop.sizes_of(settings),
     )
     kept = played.accepted[:, first:]
     error = float(kept.std() / np.sqrt(kept.size))
@@ -191,7 +191,7 @@ def _exactness(settings: Settings) -> Iterator[Cell]:
   p, q = bigram_laws()
   law = np.linalg.matrix_power(p, 3)[0]
   mean, spread = _variation_noise(law, settings.seed)
-  loop = Loop(p, q, make_rule(RULE))
+  loop = Loop(p, q, make_rule(RULE), longest=4)
   note = (
     f"{GENERATIONS:,} generations; exact samples are at {mean:.4f} +-"
     f" {spread:.4f}, and two runs differ by up to 3 sqrt(2) of that"

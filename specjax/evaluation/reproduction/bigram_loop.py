@@ -4,69 +4,29 @@ Axes: V tokens, N generations of L tokens, R rounds each at most.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PyTree, UInt32
+from jaxtyping import Array, Float, Int, Key, UInt32
 
 from specjax import decoding, sampling
 from specjax.constraints import Stops
 from specjax.control import Constant
 from specjax.drafters import DraftModel, NoDraft
+from specjax.evaluation.reproduction.cells import Settings
+from specjax.models.table import TableModel
 from specjax.passes import Engine
-from specjax.types import (
-  ACCEPTED,
-  DRAFTED,
-  EMITTED,
-  Cache,
-  Fresh,
-  Params,
-  Pass,
-  Rows,
-  Rule,
-  Slots,
-)
+from specjax.types import ACCEPTED, DRAFTED, EMITTED, Params, Rows, Rule
 
 LONGEST = 10
-_BATCH = 1 << 13
+_BATCH = 1 << 12
+_SIZES = (4, 32)  # vocabularies that programs are compiled for
 
 
-@dataclasses.dataclass(frozen=True)
-class Bigram:
-  """A model whose weights are a table [V, V] of logits, a row a last token.
-
-  It needs nothing of the text but the token fed: its cache, of one layer with
-  one head of width 1, is written and never read.
-  """
-
-  vocab_size: int
-  max_positions: int = 1 << 30
-
-  def init_cache(self, batch: int, capacity: int) -> Cache:
-    zero = jnp.zeros((batch, 1, capacity, 1))
-    return Cache(((zero, zero),), jnp.zeros((batch,), jnp.int32))
-
-  def __call__(
-    self,
-    params: PyTree,
-    slots: Slots,
-    cache: Cache,
-    *,
-    scratch: Fresh | None = None,
-    readout: Int[Array, "#B H"] | None = None,
-    taps: tuple[str, ...] = (),
-  ) -> Pass:
-    del cache, scratch
-    if taps:
-      raise ValueError("a bigram table has no features")
-    logits = params[slots.tokens]
-    if readout is not None:
-      wanted = jnp.broadcast_to(readout, (len(logits), readout.shape[1]))
-      logits = jnp.take_along_axis(logits, wanted[..., None], 1)
-    own = slots.tokens.astype(jnp.float32)[:, None, :, None]
-    return Pass(logits, Fresh(((own, own),)))
+def sizes_of(settings: Settings) -> dict[str, int]:
+  """How much `Loop.run` plays where rounds are counted: one program for all."""
+  return {"count": (1 if settings.quick else 3) * _BATCH, "rounds": 8}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,12 +60,16 @@ class Loop:
   ):
     """Takes next-token laws; the longest draft 0 is plain decoding.
 
-    Loops that differ in their laws alone share their programs.
+    Loops that differ in their laws alone share their programs, and so do small
+    vocabularies: tokens that are never drawn fill them up.
     """
-    self._model = Bigram(len(target))
-    drafter = DraftModel(self._model, longest) if longest else NoDraft()
-    self._engine = Engine(self._model, drafter, rule, Constant(), Stops())
-    self._params = Params(_logits(target), _logits(draft))
+    size = _size_for(len(target))
+    model = TableModel(size, order=1, reads_cache=False)
+    drafter = DraftModel(model, longest) if longest else NoDraft()
+    self._engine = Engine(model, drafter, rule, Constant(), Stops())
+    self._params = Params(
+      *({"table": _logits(_fill_up(law))} for law in (target, draft))
+    )
 
   def run(
     self,
@@ -120,6 +84,7 @@ class Loop:
     """`count` generations, each drawn with a key of its own.
 
     No draft is cut short: there is room behind the last token that counts.
+    Whole batches run, so that the count is in no program.
 
     Args:
       start: the prompt's token.
@@ -132,10 +97,9 @@ class Loop:
       steps, kept, size = length, length, length + burst
     else:
       steps, kept, size = rounds, rounds * burst, rounds * burst
-    batch = min(_BATCH, count)
     parts = []
-    for first in range(0, count, batch):
-      keys = _keys(jnp.uint32(seed), jnp.int32(first), batch)
+    for first in range(0, count, _BATCH):
+      keys = _keys(jnp.uint32(seed), jnp.int32(first))
       rows = self._rows(keys, start, size, steps, num_speculative_tokens)
       rows = decoding.decode(
         self._engine, self._params, rows, jnp.int32(steps), jnp.int32(1)
@@ -154,7 +118,8 @@ class Loop:
       return jnp.full(keys.shape, value, jnp.int32)
 
     tokens = jnp.zeros((len(keys), 1 + size), jnp.int32).at[:, 0].set(start)
-    rows = decoding.init_rows(
+    # The cache lacks the last token of the prompt, which is all of it.
+    return decoding.init_rows(
       self._engine,
       self._params,
       tokens,
@@ -165,15 +130,22 @@ class Loop:
       max_draft=each(budget),
       max_rounds=rounds,
     )
-    return decoding.prefill(self._engine, self._params, rows, chunk=1)
 
 
-@functools.partial(jax.jit, static_argnames="batch")
-def _keys(
-  seed: UInt32[Array, ""], first: Int[Array, ""], batch: int
-) -> Key[Array, "{batch}"]:
-  key, places = jax.random.key(seed), first + jnp.arange(batch)
+@jax.jit
+def _keys(seed: UInt32[Array, ""], first: Int[Array, ""]) -> Key[Array, "N"]:
+  key, places = jax.random.key(seed), first + jnp.arange(_BATCH)
   return jax.vmap(jax.random.fold_in, (None, 0))(key, places)
+
+
+def _size_for(tokens: int) -> int:
+  return next(size for size in _SIZES if size >= tokens)
+
+
+def _fill_up(law: Float[np.ndarray, "v v"]) -> Float[np.ndarray, "V V"]:
+  extra = _size_for(len(law)) - len(law)
+  wide = np.pad(law, ((0, 0), (0, extra)))
+  return np.pad(wide, ((0, extra), (0, 0)), mode="edge")
 
 
 def _logits(law: Float[np.ndarray, "V V"]) -> Float[Array, "V V"]:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from specjax.acceptance import make_rule
+from specjax.evaluation.reproduction import bigram_loop
 from specjax.evaluation.reproduction.bigram_loop import Loop
 from specjax.evaluation.reproduction.cells import (
   Cell,
@@ -82,14 +83,6 @@ def enumerate_block(
   return float(mean), law
 
 
-def target_law(p: Table, start: int, length: int) -> Float[np.ndarray, "..."]:
-  """Of the next tokens, drawn one by one."""
-  law = p[start]
-  for _ in range(length - 1):
-    law = law[..., None] * p
-  return law
-
-
 def _toy(settings: Settings) -> Iterator[Cell]:
   place = "two-token toy, gamma 2, accepted tokens"
   note = "a fraction, printed exactly: 1e-6 allowed"
@@ -104,9 +97,11 @@ def _toy(settings: Settings) -> Iterator[Cell]:
   mean, _ = enumerate_block(P, Q, 0, GAMMA)
   where = f"{place}: block verification, enumerated"
   yield Cell(where, "formula", mean, ACCEPTED["block"], _EXACT, note=note)
-  rows = 2048 if settings.quick else 8192
   played = Loop(P, Q, make_rule(RULE)).run(
-    rows, 0, num_speculative_tokens=GAMMA, rounds=8, seed=settings.seed
+    start=0,
+    num_speculative_tokens=GAMMA,
+    seed=settings.seed,
+    **bigram_loop.sizes_of(settings),
   )
   kept = played.accepted
   yield Cell(
@@ -130,7 +125,8 @@ def _toy_language() -> Iterator[Cell]:
     mean, law = enumerate_block(p, q, 0, gamma)
     where = f"{place}: block verification, enumerated"
     yield Cell(where, "formula", 1 + mean, None, 0.0)
-    gap = float(np.abs(law - target_law(p, 0, gamma + 1)).max())
+    wanted = toy_language.joint_law(p, 0, gamma + 1)
+    gap = float(np.abs(law.reshape(-1) - wanted).max())
     yield Cell(
       f"{place}: output law less the target's, largest",
       "formula",

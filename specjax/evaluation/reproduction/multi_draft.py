@@ -90,18 +90,18 @@ def play_independently(p: Law, q: Law, count: int) -> Law:
 
 
 RULES = {
-  "naive": (siblings.naive_acceptance.__name__, play_sets),
+  "naive": ("naive_acceptance", play_sets),
   "in turn": (
-    siblings.recursive_acceptance.__name__,
+    "recursive_acceptance",
     lambda p, q, k: play_in_turn(p, q, k, False),
   ),
   "in turn, distinct": (
-    siblings.distinct_acceptance.__name__,
+    "distinct_acceptance",
     lambda p, q, k: play_in_turn(p, q, k, True),
   ),
-  "K-SEQ": (siblings.kseq_acceptance.__name__, None),
-  "best possible": (siblings.best_acceptance.__name__, play_cuts),
-  "top K as point masses": (siblings.top_acceptance.__name__, None),
+  "K-SEQ": ("kseq_acceptance", None),
+  "best possible": ("best_acceptance", play_cuts),
+  "top K as point masses": ("top_acceptance", None),
 }
 
 

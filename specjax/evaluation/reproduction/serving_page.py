@@ -125,21 +125,26 @@ READOUTS = (
 )
 
 
-def play(case: Case, rows: int = ROWS, seed: int = 0) -> dict[str, float]:
-  """Mean readouts of a case over at least so many rows."""
-  simulator = batch_simulation.Simulator(
+def simulator(case: Case) -> batch_simulation.Simulator:
+  """The page's machine, drafting as the case does."""
+  return batch_simulation.Simulator(
     TARGET,
     rounds.lookup() if case.draft is None else rounds.separate(case.draft),
     H100,
     REACHED,
     tuple(case.first * case.ratio**i for i in range(case.gamma)),
   )
+
+
+def play(case: Case, rows: int = ROWS, seed: int = 0) -> dict[str, float]:
+  """Mean readouts of a case over at least so many rows."""
+  player = simulator(case)
   load = batch_simulation.Load(case.batch, case.batch, case.context, NEW_TOKENS)
   runs = [
-    simulator.run(load, seed + i) for i in range(max(1, rows // case.batch))
+    readouts(player.run(load, seed + i))
+    for i in range(max(1, rows // case.batch))
   ]
-  names = _read(runs[0])
-  found = {k: float(np.mean([_read(r)[k] for r in runs])) for k in names}
+  found = {name: float(np.mean([r[name] for r in runs])) for name in runs[0]}
   # Rare events: their expectation, which every run has in the mean.
   rates = positions.falling(case.first, case.ratio, case.gamma)
   for i, rate in enumerate(positions.unconditional(rates)):
@@ -147,7 +152,8 @@ def play(case: Case, rows: int = ROWS, seed: int = 0) -> dict[str, float]:
   return found
 
 
-def _read(run: batch_simulation.Simulated) -> dict[str, float]:
+def readouts(run: batch_simulation.Simulated) -> dict[str, float]:
+  """What the page reads out of a batch, by the names of `READOUTS`."""
   found = {
     name: getattr(run, name)
     for name in (
@@ -164,6 +170,8 @@ def _read(run: batch_simulation.Simulated) -> dict[str, float]:
   found["accepted_per_second"] = run.accepted / run.seconds
   found["drafted_per_second"] = run.drafted / run.seconds
   found["draft_acceptance"] = run.accepted / run.drafted
+  for i, rate in enumerate(run.acceptance_per_position):
+    found[f"position_{i + 1}"] = float(rate)
   return found
 
 

@@ -1,8 +1,9 @@
 """The walkthrough: a toy language in numpy, tables of speedup, 7B on an H100.
 
-Its tables are functions of numpy's bit stream, so `toy_language` gives them to
-the digit; the same experiments through the library's own loop agree but for
-chance. The table of its timings with two small models is lost in the document.
+Its tables are functions of numpy's bit stream, so `walkthrough_oracle` gives
+them to the digit; the same experiments through the library's own loop,
+`walkthrough_loop`, agree but for chance. The table of its timings with two
+small models is lost in the document.
 """
 
 import dataclasses
@@ -13,7 +14,11 @@ import jax
 import numpy as np
 
 from specjax.evaluation.exactness import statistics
-from specjax.evaluation.reproduction import chain_law, walkthrough_loop
+from specjax.evaluation.reproduction import (
+  chain_law,
+  walkthrough_loop,
+  walkthrough_oracle,
+)
 from specjax.evaluation.reproduction import walkthrough_printed as printed
 from specjax.evaluation.reproduction.cells import (
   Cell,
@@ -33,12 +38,6 @@ from specjax.theory import (
 )
 
 GAMMA = 3
-_QUICK_COUNT = 10_000
-_QUICK_SEEDS = 4
-_RECOVERED = (
-  "numpy's generator at seeds 1000 to 1029, the target's samples first: the"
-  " document does not print its seeds"
-)
 
 
 def laws(settings: Settings) -> Iterator[Cell]:
@@ -95,96 +94,6 @@ def laws(settings: Settings) -> Iterator[Cell]:
     half_unit(2),
     note="the mean over samples, in closed form",
   )
-
-
-def sampler_table(settings: Settings) -> Iterator[Cell]:
-  """The table of three samplers, draw for draw."""
-  for count, rows in printed.SAMPLERS.items():
-    if settings.quick and count > _QUICK_COUNT:
-      continue
-    settings.say(f"walkthrough: {count:,} samples in numpy")
-    for fit, (variation, p_value) in zip(
-      toy_language.sampler_table(count), rows, strict=True
-    ):
-      place = f"sampler table, N = {count:,}, {fit.sampler}"
-      yield Cell(
-        f"{place}: TV", "formula", fit.variation, variation, half_unit(4)
-      )
-      yield Cell(f"{place}: p", "formula", fit.p_value, p_value, half_unit(4))
-
-
-def seeds(settings: Settings) -> Iterator[Cell]:
-  """p-values of 30 seeds at N = 30,000, draw for draw."""
-  number = _QUICK_SEEDS if settings.quick else printed.NUM_SEEDS
-  settings.say(f"walkthrough: {number} seeds in numpy")
-  found = _p_values(number)
-  note = _RECOVERED if not settings.quick else f"{number} seeds"
-  for name in ("target only", "speculative"):
-    values = found[name]
-    place = f"text: p-values of 30 seeds, {name}"
-    for which, value, (number, decimals) in zip(
-      ("smallest", "largest"),
-      (values.min(), values.max()),
-      printed.P_VALUES[name],
-      strict=True,
-    ):
-      yield Cell(
-        f"{place}: {which}",
-        "formula",
-        float(value),
-        None if settings.quick else number,
-        half_unit(decimals),
-        note=note,
-      )
-    yield Cell(
-      f"{place}: Kolmogorov-Smirnov p",
-      "formula",
-      statistics.uniformity(values),
-      None,
-      0.0,
-      note="uniform for an exact sampler; the document prints no such test",
-    )
-  yield Cell(
-    "text: p-values of 30 seeds, buggy: largest",
-    "formula",
-    float(found["buggy"].max()),
-    0.0,
-    half_unit(4),
-    note=note,
-  )
-
-
-def _p_values(number: int) -> dict[str, np.ndarray]:
-  found: dict[str, list[float]] = {name: [] for name in toy_language.SAMPLERS}
-  for seed in range(printed.FIRST_SEED, printed.FIRST_SEED + number):
-    for fit in toy_language.sampler_table(printed.SEED_SAMPLES, seed):
-      found[fit.sampler].append(fit.p_value)
-  return {name: np.asarray(values) for name, values in found.items()}
-
-
-def acceptance_table(settings: Settings) -> Iterator[Cell]:
-  """Acceptance and tokens a call by draft length, draw for draw."""
-  settings.say("walkthrough: rounds in numpy")
-  rows = toy_language.acceptance_table()
-  for row, (gamma, *numbers) in zip(rows, printed.LENGTHS, strict=True):
-    formula = float(speedup.tokens_per_pass(row.alpha, gamma))
-    for name, ours, value in zip(
-      ("alpha", "tokens/call", "formula"),
-      (row.alpha, row.tokens, formula),
-      numbers,
-      strict=True,
-    ):
-      place = f"acceptance table, k = {gamma}: {name}"
-      yield Cell(place, "formula", ours, value, half_unit(3))
-  tokens = {row.num_speculative_tokens: row.tokens for row in rows}
-  for (short, long), value in printed.GAINS.items():
-    yield Cell(
-      f"text: tokens a pass that k = {long} gains over k = {short}",
-      "formula",
-      tokens[long] - tokens[short],
-      value,
-      half_unit(1),
-    )
 
 
 def speedup_tables(settings: Settings) -> Iterator[Cell]:
@@ -247,8 +156,10 @@ def timings(settings: Settings) -> Iterator[Cell]:
   del settings
   note = (
     "protocol, no published cell: the document's table is lost. Not run here:"
-    " it needs SmolLM2-360M and SmolLM2-135M, greedy and at temperature 1;"
-    " experiments.benchmark takes --model, --draft_model and --drafter"
+    " it needs SmolLM2-360M and SmolLM2-135M. python -m experiments.benchmark"
+    " --config=configs/seed000.py is the protocol, greedy and at temperature 1,"
+    " with --model and --draft_model; with --draft_layers it runs on the"
+    " default model alone"
   )
   for prompt in ("code edit", "story"):
     for mode in (
@@ -260,29 +171,27 @@ def timings(settings: Settings) -> Iterator[Cell]:
       yield Cell(place, "sampler", math.nan, None, 0.0, note=note)
 
 
-PARTS = (
-  laws,
-  sampler_table,
-  seeds,
-  acceptance_table,
-  speedup_tables,
-  arithmetic,
-  walkthrough_loop.sampler_table,
-  walkthrough_loop.seeds,
-  walkthrough_loop.acceptance_table,
-  timings,
-)
-
-
 def cells(settings: Settings) -> Iterator[Cell]:
   """All of them."""
-  for part in PARTS:
+  yield from laws(settings)
+  drawn = walkthrough_oracle.drawn(settings)
+  yield from walkthrough_oracle.sampler_table(drawn)
+  yield from walkthrough_oracle.seeds(drawn)
+  for part in (
+    walkthrough_oracle.acceptance_table,
+    speedup_tables,
+    arithmetic,
+    walkthrough_loop.sampler_table,
+    walkthrough_loop.seeds,
+    walkthrough_loop.acceptance_table,
+    timings,
+  ):
     yield from part(settings)
 
 
 def figures(settings: Settings) -> Iterator[Figure]:
-  """Total variation by samples, tokens by k, speedup by k, p-values."""
-  yield _variation(settings)
+  """Total variation by samples, p-values, tokens by k, speedup by k."""
+  yield from walkthrough_oracle.figures(walkthrough_oracle.drawn(settings))
   gammas = list(range(1, 9))
   tokens = [float(speedup.tokens_per_pass(0.78, gamma)) for gamma in gammas]
   lengths = [row[0] for row in printed.LENGTHS]
@@ -302,48 +211,6 @@ def figures(settings: Settings) -> Iterator[Figure]:
       points[f"alpha = {alpha}, printed"] = (printed.KS, numbers)
     title = f"Speedup by draft length, draft cost {cost}"
     yield Figure(title, "k", "speedup", curves, points)
-  number = _QUICK_SEEDS if settings.quick else printed.NUM_SEEDS
-  share = ((np.arange(number) + 1) / number).tolist()
-  curves = {
-    name: (np.sort(values).tolist(), share)
-    for name, values in _p_values(number).items()
-  }
-  yield Figure(
-    f"Chi-square p-values of {number} seeds at N = 30,000",
-    "p-value",
-    "share of seeds below it",
-    {"uniform": ([0.0, 1.0], [0.0, 1.0]), **curves},
-  )
-
-
-def _variation(settings: Settings) -> Figure:
-  counts = [1_000, 3_000, 10_000]
-  if not settings.quick:
-    counts += [30_000, 100_000, 400_000]
-  fits = [toy_language.sampler_table(count) for count in counts]
-  law = toy_language.joint()
-  floor = [statistics.expected_total_variation(law, n) for n in counts]
-  numbers = printed.SAMPLERS
-  return Figure(
-    "Total variation from the exact law",
-    "samples",
-    "total variation",
-    {
-      "an exact sampler, on average": (counts, floor),
-      **{
-        name: (counts, [row[i].variation for row in fits])
-        for i, name in enumerate(toy_language.SAMPLERS)
-      },
-    },
-    {
-      f"{name}, printed": (
-        list(numbers),
-        [rows[i][0] for rows in numbers.values()],
-      )
-      for i, name in enumerate(toy_language.SAMPLERS)
-    },
-    logx=True,
-  )
 
 
 PAPER = Paper(

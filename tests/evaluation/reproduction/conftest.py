@@ -4,12 +4,9 @@ import importlib
 import math
 import re
 
-import jax
 import pytest
 
-from specjax.evaluation.reproduction import Settings
-
-QUICK = Settings(quick=True)
+from tests.evaluation.reproduction.changes import QUICK
 
 
 def find(target):
@@ -28,55 +25,48 @@ def has_moved(before, after):
   return not abs(after.ours - before.ours) <= allowed
 
 
-@pytest.fixture
-def moved(monkeypatch):
-  """moved(make, target, change) -> {place: whether its cell moved}.
+def remake(make, target, change):
+  """{place: cell} with `target` ("package.module:name") changed meanwhile."""
+  owner, name = find(target)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(owner, name, change(getattr(owner, name)))
+    return {cell.place: cell for cell in make(QUICK)}
 
-  `make` is called with quick settings, once as it is and once with the target
-  ("package.module:name") replaced by change(the original). Cells without a
-  number of ours are left out. With compiled=True programs are compiled anew, as
-  a change inside a jitted function needs.
-  """
 
-  def call(make, target, change, compiled=False):
-    before = {cell.place: cell for cell in make(QUICK)}
-    owner, name = find(target)
-    with monkeypatch.context() as patch:
-      patch.setattr(owner, name, change(getattr(owner, name)))
-      if compiled:
-        jax.clear_caches()
-      after = {cell.place: cell for cell in make(QUICK)}
-    if compiled:
-      jax.clear_caches()
-    assert after.keys() == before.keys(), "places must not depend on figures"
-    return {
-      place: has_moved(cell, after[place])
-      for place, cell in before.items()
-      if math.isfinite(cell.ours)
-    }
-
-  return call
+def moved(before, make, target, change):
+  """{place: whether its cell moved}, of the cells with a number of ours."""
+  after = remake(make, target, change)
+  assert after.keys() == before.keys(), "places must not depend on figures"
+  return {
+    place: has_moved(cell, after[place])
+    for place, cell in before.items()
+    if math.isfinite(cell.ours)
+  }
 
 
 @pytest.fixture
-def assert_every_cell_moves(moved):
-  """assert_every_cell_moves(make, perturbations, but="").
+def assert_every_cell_moves():
+  """assert_every_cell_moves(make, perturbations, but=None) -> the cells.
 
   Args of the call:
-    make: a paper's `cells`, or the part of it that a test is about.
-    perturbations: (target, change) pairs; every cell must move under at least
-      one of them, and each of them must move a cell.
+    make: a paper's `cells`, or the part of it that a test is about; called with
+      quick settings as it is, then once a perturbation.
+    perturbations: (target, change) pairs; `target` ("package.module:name") is
+      replaced by change(the original). Every cell must move under at least one
+      of them, and each of them must move a cell.
     but: a pattern of places that are none of this test's.
   """
 
-  def call(make, perturbations, but=None, compiled=False):
-    still = None
+  def call(make, perturbations, but=None):
+    before = {cell.place: cell for cell in make(QUICK)}
+    still = {p for p, cell in before.items() if math.isfinite(cell.ours)}
     for target, change in perturbations:
-      found = moved(make, target, change, compiled)
+      found = moved(before, make, target, change)
       places = {place for place, has in found.items() if has}
       assert places, f"{target} moves nothing"
-      still = (found.keys() if still is None else still) - places
+      still -= places
     left = [p for p in still if but is None or not re.search(but, p)]
     assert not left, f"nothing moves {left}"
+    return list(before.values())
 
   return call

@@ -2,15 +2,13 @@
 
 from specjax.acceptance import Rejection
 from specjax.evaluation.reproduction import walkthrough_loop
-
-HERE = "specjax.evaluation.reproduction"
-# The loop's laws alone become flatter; what they are held to stays.
-FLAT = (f"{HERE}.bigram_loop:_logits", lambda f: lambda law: 0.2 * f(law))
+from tests.evaluation.reproduction.changes import FLAT, HERE, counts
 
 
 def test_the_three_samplers(assert_every_cell_moves):
   rule = (f"{HERE}.walkthrough_loop:BiasedResample", lambda rule: Rejection)
-  assert_every_cell_moves(walkthrough_loop.sampler_table, [FLAT, rule])
+  found = assert_every_cell_moves(walkthrough_loop.sampler_table, [FLAT, rule])
+  assert set(counts(found)) == {"agrees"}
 
 
 def test_seeds(assert_every_cell_moves):
@@ -18,4 +16,5 @@ def test_seeds(assert_every_cell_moves):
 
 
 def test_acceptance(assert_every_cell_moves):
-  assert_every_cell_moves(walkthrough_loop.acceptance_table, [FLAT])
+  found = assert_every_cell_moves(walkthrough_loop.acceptance_table, [FLAT])
+  assert set(counts(found)) == {"agrees"}
