@@ -14,13 +14,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from absl import flags
+from jaxtyping import PyTree
 
 from experiments import memory, setup, train_show
 from experiments.command import INTERRUPTED
 from experiments.train_recipes import KINDS
 from experiments.train_settings import Settings
 from specjax import checkpoints, sharding
-from specjax.checkpoints.drafter_files import DrafterFile, save_drafter
+from specjax.checkpoints.drafter_files import (
+  DrafterFile,
+  read_drafter,
+  save_drafter,
+)
 from specjax.checkpoints.loaded import LoadedModel, load_model
 from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
@@ -85,9 +90,18 @@ def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
   setup.report("labels: one pass of the target over every text")
   data.label(target, texts, path / "labels", labelling, setup.report)
   store = Store(path / "labels")
-  frozen = Frozen(target.params, _token_ids(settings, tokenizer, store))
-  trained = _train(settings, trainee, frozen, store, path, mesh)
+  start = _start(settings, trainee)
+  if start is None:
+    ids = _token_ids(settings, tokenizer, store)
+  else:
+    ids = None if start.token_ids is None else jnp.asarray(start.token_ids)
+  frozen = Frozen(target.params, ids)
+  params = None if start is None else jax.tree.map(jnp.asarray, start.params)
+  trained = _train(settings, trainee, frozen, params, store, path, mesh)
   _save(settings, trainee, frozen, trained, target, path)
+  # What is tried is what is stored, which int8 and bfloat16 have rounded.
+  stored = jax.tree.map(jnp.asarray, read_drafter(path / "drafter").params)
+  trained = dataclasses.replace(trained, params=stored)
   found = _evaluate(settings, trainee, frozen, trained, target, texts, path)
   return {
     "recipe": settings.recipe.kind,
@@ -141,6 +155,25 @@ def _conversations(
   return data.read_conversations(file)
 
 
+def _start(settings: Settings, trainee: Trainee) -> DrafterFile | None:
+  """The drafter that training goes on from.
+
+  Raises:
+    ValueError: it is of another kind or other sizes.
+  """
+  if settings.ends.start is None:
+    return None
+  file = read_drafter(settings.ends.start)
+  stated = json.loads(json.dumps(settings.recipe.describe(trainee)))
+  if (file.kind, file.settings) != (settings.recipe.kind, stated):
+    raise ValueError(
+      f"{settings.ends.start} holds {file.kind} of other settings than the"
+      f" config's {settings.recipe.kind}"
+    )
+  setup.report(f"starting from {settings.ends.start}")
+  return file
+
+
 def _token_ids(settings: Settings, tokenizer: Tokenizer, store: Store):
   if settings.recipe.vocabulary is None:
     return None
@@ -158,6 +191,7 @@ def _train(
   settings: Settings,
   trainee: Trainee,
   frozen: Frozen,
+  params: PyTree,
   store: Store,
   path: Path,
   mesh,
@@ -188,6 +222,7 @@ def _train(
     held_out,
     settings.plan,
     path / "training",
+    params=params,
     axes=None if axes is None else axes(),
     mesh=mesh,
     say=setup.report,
@@ -227,7 +262,7 @@ def _save(
         "temperature": settings.plan.temperature,
       },
     ),
-    "float32",
+    settings.ends.storage,
   )
 
 

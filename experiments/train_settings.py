@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from experiments import train_recipes
 from experiments.train_recipes import Recipe
+from specjax.checkpoints.drafter_files import CONFIG, STORAGES, WEIGHTS
 from specjax.training.data import Labelling, Making
 from specjax.training.evaluation import Trial
 from specjax.training.optimizer import Optimizer
@@ -64,12 +65,35 @@ class Rows:
 
 
 @dataclasses.dataclass(frozen=True)
+class Ends:
+  """What a training starts from, and how its drafter is stored.
+
+  Attributes:
+    start: folder of a trained drafter of the same kind and sizes, whose weights
+      and vocabulary are taken over; None starts as the kind does.
+    storage: of the drafter's matrices, one of `drafter_files.STORAGES`.
+  """
+
+  start: str | None = None
+  storage: str = "float32"
+
+  def __post_init__(self):
+    if self.storage not in STORAGES:
+      raise ValueError(
+        f"storage must be one of {', '.join(STORAGES)}, got {self.storage!r}"
+      )
+    if self.start is not None and not (Path(self.start) / CONFIG).is_file():
+      raise ValueError(f"{self.start} is no folder of a trained drafter")
+
+
+@dataclasses.dataclass(frozen=True)
 class Settings:
   """A config, checked.
 
   Attributes:
     model, dtype: the target.
     recipe: what is trained.
+    ends: from what, and how it is stored.
     texts, labelling, rows, plan, trial: the stages' sizes.
     prompts: held-out prompts that the drafter is tried on.
     num_speculative_tokens: of the chain that it is tried with.
@@ -79,6 +103,7 @@ class Settings:
   model: str
   dtype: str | None
   recipe: Recipe
+  ends: Ends
   texts: Texts
   labelling: Labelling
   rows: Rows
@@ -106,7 +131,9 @@ class Settings:
     known = {"model", "dtype", *sections, "evaluation"}
     if unknown := sorted(set(config) - known):
       raise ValueError(f"the config has the unknown field {unknown[0]!r}")
-    recipe = train_recipes.read(config["trainee"])
+    trainee = dict(config["trainee"])
+    ends = {k: trainee.pop(k) for k in ("start", "storage") if k in trainee}
+    recipe = train_recipes.read(trainee)
     data, tried = dict(config["data"]), dict(config["evaluation"])
     plan = dict(config["training"])
     optimizer = _make(Optimizer, "optimizer", config["optimizer"])
@@ -114,6 +141,7 @@ class Settings:
       model=config["model"],
       dtype=config.get("dtype"),
       recipe=recipe,
+      ends=_make(Ends, "trainee", ends),
       texts=_texts(data),
       labelling=_make(Labelling, "labels", config["labels"]),
       rows=_make(Rows, "batches", config["batches"]),
@@ -159,6 +187,9 @@ class Settings:
       if (path := stated["texts"][name]) is not None:
         content = Path(path).read_bytes()
         stated["texts"][name] = hashlib.sha256(content).hexdigest()[:12]
+    if (start := stated["ends"]["start"]) is not None:
+      content = (Path(start) / WEIGHTS).read_bytes()
+      stated["ends"]["start"] = hashlib.sha256(content).hexdigest()[:12]
     for name in ("batch", "group"):
       (stated["texts"]["making"] or {}).pop(name, None)
     stated["labelling"].pop("tokens_a_pass")

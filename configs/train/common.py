@@ -25,7 +25,14 @@ def recipe(
     in_smoke: the same of `smoke`, by section.
   """
   sections: dict[str, dict[str, Any]] = {
-    "trainee": {"loss": "forward_kl", "loss_temperature": 1.0} | trainee,
+    "trainee": {
+      "loss": "forward_kl",
+      "loss_temperature": 1.0,
+      # A trained drafter's folder to go on from.
+      "start": config_dict.placeholder(str),
+      "storage": "float32",
+    }
+    | trainee,
     # The target writes its own queries, then answers them as it will serve.
     "data": {
       "conversations": config_dict.placeholder(str),

@@ -1,13 +1,18 @@
 """The training command on a tiny model: stages, resuming, refusals."""
 
+import functools
 import json
 import pathlib
+import shutil
 
+import jax
+import numpy as np
 import pytest
 from absl import flags
 from ml_collections import config_flags
 
 from experiments import config_file, train, train_settings
+from specjax.checkpoints.drafter_files import WEIGHTS, read_drafter
 from specjax.training import data, evaluation, logs, trainer
 
 # How ml_collections loads a config.
@@ -142,6 +147,33 @@ def test_an_interrupted_training_goes_on(call, tmp_path, monkeypatch, untried):
   changed = call(training={"steps": 6})
   assert changed.status == 1 and changed.out == ""
   assert "plan" in changed.err and "loading" not in changed.err
+
+
+def test_a_training_goes_on_from_a_stored_drafter(call, tmp_path, untried):
+  first = call(trainee={**SECTIONS["trainee"], "storage": "int8"})
+  assert first.status == 0, first.err
+  kept = tmp_path / "kept"
+  (tmp_path / "out" / "drafter").rename(kept)
+  stored = read_drafter(kept)
+  whole = sum(leaf.size for leaf in jax.tree.leaves(stored.params))
+  assert (kept / WEIGHTS).stat().st_size < 2 * whole  # 4 in float32
+  _, _, tried, *_ = untried[-1]
+  for name in ("layers_0", "layers_1", "head"):
+    jax.tree.map(
+      np.testing.assert_array_equal, tried["model"][name], stored.params[name]
+    )
+  shutil.rmtree(tmp_path / "out")
+  going_on = {**SECTIONS["trainee"], "start": str(kept)}
+  second = call(trainee=going_on, optimizer={"learning_rate": 1e-12})
+  assert second.status == 0, second.err
+  assert f"starting from {kept}" in second.err
+  found = read_drafter(tmp_path / "out" / "drafter")
+  np.testing.assert_array_equal(found.token_ids, stored.token_ids)
+  same = functools.partial(np.testing.assert_allclose, rtol=0, atol=1e-9)
+  jax.tree.map(same, found.params, stored.params)
+  shutil.rmtree(tmp_path / "out")
+  other = call(trainee=going_on | {"layers": (0,)})
+  assert other.status == 1 and "other settings" in other.err
 
 
 @pytest.mark.parametrize(

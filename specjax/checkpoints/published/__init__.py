@@ -6,8 +6,8 @@
     vllm-medusa   vLLM's Medusa
     speculators   EAGLE-3 of vllm-project/speculators, which vLLM reads too
 
-All of them leave out what a drafter shares with its target; what repeats it all
-the same must be the target's.
+Here a drafter shares embeddings with its target; a file that has its own must
+have the target's.
 """
 
 import dataclasses
@@ -127,8 +127,9 @@ def write(
     name: of the target where the reader will look for it, for the layouts that
       state it (medusa, speculators); by default the file's.
     dtype: of the weights, one of `DTYPES`.
-    embeddings: whether to repeat the target's embeddings, for readers that do
-      not take them from the target. EAGLE alone; version 1 always has them.
+    embeddings: whether to repeat the target's embeddings in "eagle3", for
+      readers that do not take them from the target; "eagle" and "speculators"
+      always have them, as their own tools write and expect them.
 
   Raises:
     CheckpointError: a drafter that this layout has no place for; `path` exists
@@ -138,8 +139,8 @@ def write(
     raise CheckpointError(f"format must be one of {', '.join(FORMATS)}")
   if dtype not in DTYPES:
     raise CheckpointError(f"dtype must be one of {', '.join(DTYPES)}")
-  if FORMATS[form] == "medusa" and embeddings:
-    raise CheckpointError(f"{form} has no embeddings")
+  if embeddings and form != "eagle3":
+    raise CheckpointError(f"embeddings are a choice in eagle3, not in {form}")
   if not isinstance(target.model, Transformer) or file.target_sizes != (
     target.model.config.vocab_size,
     target.model.config.hidden_size,
@@ -149,7 +150,7 @@ def write(
     config, tensors = _write(form, file, target, name or file.target, dtype)
   except (KeyError, TypeError, ValueError) as error:
     raise CheckpointError(f"cannot write {form}: {error}") from error
-  if embeddings or form == "eagle":
+  if embeddings or form in ("eagle", "speculators"):
     table = target.params["embed"]["embedding"]
     tensors[eagle.EMBEDDINGS] = np.asarray(table, np.float32)
   single = files.MEDUSA if form == "medusa" else files.SINGLE

@@ -128,7 +128,7 @@ def write_eagle1(
   if file.token_ids is not None:
     raise ValueError("EAGLE-1 has the target's head, no reduced vocabulary")
   tensors = _tensors(config, file, "layers.0.")
-  text = {"architectures": ["LlamaForCausalLMEagle"]}
+  text: dict[str, Any] = {"architectures": ["LlamaForCausalLMEagle"]}
   text |= switches.write_layer(config.layer, dtype)
   if config.layer.qk_norm:
     raise ValueError("EAGLE-1 has no norms of queries and keys")
@@ -259,8 +259,7 @@ def _file(
   token_ids: np.ndarray | None,
   target: LoadedModel,
 ) -> DrafterFile:
-  settings = dataclasses.asdict(config)
-  settings["taps"] = list(config.taps)
+  settings = dataclasses.asdict(config) | {"taps": list(config.taps)}
   return DrafterFile(
     kind=kind,
     settings=settings,

@@ -23,6 +23,8 @@ BINARY = "pytorch_model.bin"
 MEDUSA, MEDUSA_BINARY = "medusa_lm_head.safetensors", "medusa_lm_head.pt"
 DTYPES = ("float32", "bfloat16", "float16")
 
+_WHOLE_NUMBERS = ("d2t", "t2d", "token_map")
+
 Tensors = dict[str, np.ndarray]
 
 
@@ -107,7 +109,7 @@ def split_type(tensors: Mapping[str, np.ndarray], path: Path) -> str:
   """
   found = set()
   for name, tensor in tensors.items():
-    if tensor.dtype == bool or np.issubdtype(tensor.dtype, np.integer):
+    if name in _WHOLE_NUMBERS:
       continue
     if str(tensor.dtype) not in (*DTYPES, "float64"):
       raise CheckpointError(f"{path}: {name} has type {tensor.dtype}")
@@ -149,5 +151,6 @@ def write_folder(
   with new_folder(path) as folder:
     # The metadata is what transformers asks for before it reads a file.
     save_file(tensors, folder / name, metadata={"format": "pt"})
+    (folder / name).chmod(0o644)
     text = json.dumps(dict(config), indent=2) + "\n"
     (folder / CONFIG).write_text(text, encoding="utf-8")

@@ -205,8 +205,8 @@ def _check_rows(
 
 
 def _rows(target: LoadedModel, ids: np.ndarray | None) -> np.ndarray:
-  ids = None if ids is None else jnp.asarray(ids)
-  return np.asarray(vocabulary_rows(target.params, ids))
+  kept = None if ids is None else jnp.asarray(ids)
+  return np.asarray(vocabulary_rows(target.params, kept))
 
 
 def _params(

@@ -15,7 +15,8 @@ _INERT: dict[str, tuple[Any, ...]] = {
   "parallel_drafting": (False,),
   "mask_token_id": (),
   "ptd_token_id": (),
-  "logit_scale": (1, 1.0),
+  "logit_scale": (1,),
+  "partial_rotary_factor": (1,),
   "qkv_bias": (False,),
   "hot_vocab_size": (),
   "aux_hidden_state_layer_ids": (),
@@ -39,6 +40,10 @@ def refuse(raw: Mapping[str, Any]) -> None:
       _check(f"eagle_config.{key}", value, inert)
   width = raw.get("target_hidden_size")
   _check("target_hidden_size", width, (raw.get("hidden_size"),))
+  rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+  _check("partial_rotary_factor", rope.get("partial_rotary_factor"), (1,))
+  if any(isinstance(value, dict) for value in rope.values()):
+    raise ValueError("rope parameters by type of layer are not supported")
   kinds = set(raw.get("layer_types") or ()) - {"full_attention"}
   _check("layer_types", kinds.pop() if kinds else None, ())
 
