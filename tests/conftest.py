@@ -1,12 +1,13 @@
 """Settings that every test runs under.
 
 Eight simulated devices, warnings as errors (pyproject.toml), rank promotion and
-key reuse as errors, compiled programs kept between runs. LLVM optimises less
-than it does for users: compilation is most of the tests' time.
+key reuse as errors. LLVM optimises less than it does for users: compilation is
+most of the tests' time. Compiled programs are kept between runs where
+SPECJAX_TEST_CACHE names a folder, and not by default: a process that holds the
+programs of many tests has crashed while it wrote one.
 """
 
 import os
-import pathlib
 
 for _flag in (
   "--xla_force_host_platform_device_count=8",
@@ -18,11 +19,8 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402  (the flags above are read when jax starts)
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
-
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
-jax.config.update(
-  "jax_compilation_cache_dir", str(_ROOT / ".pytest_cache" / "jax")
-)
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+if _folder := os.environ.get("SPECJAX_TEST_CACHE"):
+  jax.config.update("jax_compilation_cache_dir", os.path.abspath(_folder))
+  jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -181,11 +181,9 @@ def test_padding_and_unlearnt_positions_change_nothing(batch):
   )
   found, expected = measure(CUT, wide), measure(CUT, batch)
   assert found[0].count == expected[0].count == 8
-  jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
-    found,
-    expected,
-  )
+  pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
+  for a, b in pairs:
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_nothing_to_learn_is_nothing(batch):
