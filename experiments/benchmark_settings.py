@@ -80,8 +80,10 @@ class Settings:
       value = getattr(self, name)
       if value is not None and value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
-    if self.cost_rounds < 0:
-      raise ValueError(f"cost_rounds must be 0 or more, got {self.cost_rounds}")
+    for name in ("cost_rounds", "first_question", "last_question"):
+      value = getattr(self, name)
+      if value is not None and value < 0:
+        raise ValueError(f"{name} must be 0 or more, got {value}")
     if not 0 <= self.seed < 2**32:  # what a key tells apart
       raise ValueError(f"seed must be 0 to {2**32 - 1}, got {self.seed}")
 

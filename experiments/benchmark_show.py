@@ -70,7 +70,7 @@ def report(output: str, *, as_json: bool) -> int:
   console = Console(highlight=False)
   if not console.is_terminal:
     console = Console(highlight=False, width=_WIDTH)
-  console.print(*tables.terminal(summary))
+  console.print(*tables.terminal(summary), sep="\n")
   console.print(f"written to {output}", markup=False)
   return 0
 

@@ -40,16 +40,18 @@ def main(a: str, b: str) -> int:
     from experiments import compare_show
     from specjax.evaluation import records
     from specjax.evaluation.figures import run_comparison
+    from specjax.evaluation.runs import run_folder
   found = run_comparison.compare(
     records.read(Path(a)),
     records.read(Path(b)),
     tag=_TAG.value,
     threshold=_THRESHOLD.value,
   )
+  found["settings_differ"] = run_folder.differences(Path(a), Path(b))
   if _JSON.value:
     print(json.dumps({"a": a, "b": b, **found}))
   else:
-    Console(highlight=False).print(*compare_show.tables(found, a, b))
+    Console(highlight=False).print(*compare_show.tables(found, a, b), sep="\n")
   return FELL if _FAIL.value and found["fell"] else 0
 
 

@@ -30,6 +30,10 @@ def tables(found: Mapping[str, Any], a: str, b: str) -> list[Table | Text]:
       acceptance.add_row(*cells)
   lines = [f"acceptance fell: {name}" for name in found["fell"]]
   lines = lines or ["no fall of acceptance that 95 % intervals show"]
+  lines += [
+    f"settings differ: {name} is {ours} in A, {theirs} in B"
+    for name, (ours, theirs) in found.get("settings_differ", {}).items()
+  ]
   for run, names in (("A", found["only_in_a"]), ("B", found["only_in_b"])):
     if names:
       lines.append(f"only in {run}: {', '.join(names)}")

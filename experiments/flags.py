@@ -43,9 +43,16 @@ def define_compilation_cache() -> None:
 def define_drafting() -> None:
   """Which drafter and rule."""
   flags.DEFINE_string(
-    "drafter", "none", "none, model, ngram, or package.module:Class."
+    "drafter",
+    "none",
+    "none, ngram, model, medusa, blockwise, eagle, eagle3, or"
+    " package.module:Class.",
   )
-  flags.DEFINE_string("draft_model", None, "Model that drafts; see --model.")
+  flags.DEFINE_string(
+    "draft_model",
+    None,
+    "Model that drafts, see --model; or the folder of a trained drafter.",
+  )
   flags.DEFINE_integer(
     "draft_layers",
     None,
@@ -67,9 +74,9 @@ def define_drafting() -> None:
   flags.DEFINE_string(
     "rule",
     None,
-    "exact_match, rejection, or, lossy, biased_resample, lossy_lenience,"
-    " lossy_synthetic. By default exact_match for lookup, rejection for draft"
-    " models.",
+    "exact_match or rejection; not the target's law: biased_resample,"
+    " lossy_lenience, lossy_synthetic. By default exact_match for lookup and"
+    " rejection for drafters with a law of their own.",
   )
   flags.DEFINE_float(
     "lenience", None, "Of --rule=lossy_lenience, in (0, 1]; 1 is exact."

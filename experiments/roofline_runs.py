@@ -27,7 +27,7 @@ def study(
   if as_json:
     print(json.dumps(found))
   else:
-    Console(highlight=False).print(*roofline_show.tables(found))
+    Console(highlight=False).print(*roofline_show.tables(found), sep="\n")
   if folder is not None:
     data = roofline_page.page_data(asked, *ranges)
     page = folder / roofline_page.FILE

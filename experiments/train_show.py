@@ -22,7 +22,7 @@ def show(summary: Mapping[str, Any], path: Path, *, as_json: bool) -> None:
   for label, value in _lines(summary):
     table.add_row(label, value)
   Console(highlight=False).print(table)
-  setup.report(f"written to {path}")
+  setup.report(f"written to {path}; --draft_model={path} drafts with it")
 
 
 def _lines(summary: Mapping[str, Any]):

@@ -48,7 +48,9 @@ def make_sampling(
   k = _numbers("top_k", top_k, "iu")
   p, m = _numbers("top_p", top_p, "iuf"), _numbers("min_p", min_p, "iuf")
   if not (np.isfinite(t).all() and (t >= 0).all()):
-    raise ValueError(f"temperature must be 0 or more, got {temperature}")
+    raise ValueError(
+      f"temperature must be 0 or more and finite, got {temperature}"
+    )
   if (k < 0).any():
     raise ValueError(f"top_k must be 0 (off) or more, got {top_k}")
   if not ((p > 0) & (p <= 1)).all():

@@ -23,10 +23,15 @@ class Chain:
   reads_logits = False
 
   def __post_init__(self):
-    if self.num_speculative_tokens < 1:
+    number = self.num_speculative_tokens
+    if isinstance(number, bool) or not isinstance(number, int):
+      raise ValueError(
+        f"num_speculative_tokens must be a whole number, got {number!r}"
+      )
+    if number < 1:
       raise ValueError(
         f"num_speculative_tokens must be at least 1 for {type(self).__name__},"
-        f" got {self.num_speculative_tokens}; use --drafter=none for none"
+        f" got {number}; the drafter for none is NoDraft (--drafter=none)"
       )
 
   @property

@@ -30,6 +30,8 @@ from specjax.models.heads import Blockwise, Medusa, vocabulary_rows
 from specjax.models.reduced import Reduced
 from specjax.types import Drafter
 
+TRAINED = "drafter"  # where a training's folder has its drafter's
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainedDraft:
@@ -61,7 +63,7 @@ class _Parts:
 
 
 def is_folder(name: str | os.PathLike[str]) -> bool:
-  """Whether a path is a trained drafter's, ours or published."""
+  """Whether a path is a trained drafter's, published or of a training here."""
   return _is_ours(name) or published.find_format(name) is not None
 
 
@@ -73,7 +75,7 @@ def kind_of(name: str | os.PathLike[str]) -> str:
   """
   if not _is_ours(name) and (form := published.find_format(name)) is not None:
     return published.FORMATS[form]
-  kind = read_json(Path(name).expanduser() / CONFIG).get("kind")
+  kind = read_json(_own_folder(name) / CONFIG).get("kind")
   return _known(kind, name)
 
 
@@ -120,14 +122,21 @@ def build(
   return make(**settings), TrainedDraft(os.fspath(name), kind, params)
 
 
+def _own_folder(name: str | os.PathLike[str]) -> Path:
+  """The folder itself, or the one that a training left in its own."""
+  path = Path(name).expanduser()
+  inside = path / TRAINED
+  return inside if (inside / CONFIG).is_file() else path
+
+
 def _is_ours(name: str | os.PathLike[str]) -> bool:
-  return (Path(name).expanduser() / CONFIG).is_file()
+  return (_own_folder(name) / CONFIG).is_file()
 
 
 def _read(name: str | os.PathLike[str], target: LoadedModel) -> DrafterFile:
   if not _is_ours(name) and published.find_format(name) is not None:
     return published.read(name, target)
-  return read_drafter(Path(name).expanduser())
+  return read_drafter(_own_folder(name))
 
 
 def _known(kind: Any, name) -> str:

@@ -97,6 +97,9 @@ def main(arguments: list[str] | None = None) -> int:
       )
   except ValueError as error:
     parser.error(str(error))
+  except KeyboardInterrupt:
+    print(f"interrupted after {len(results)} of {len(names)} checks")
+    return 130
   failed = sum(result.passed is False for result in results)
   total = sum(result.seconds for result in results)
   ran = sum(result.passed is not None for result in results)

@@ -114,7 +114,8 @@ def _figures(rows: Sequence[metrics.Stats]) -> dict[str, Any]:
     "new_tokens": pooled.emitted,
     "rounds": pooled.rounds,
     "mean_acceptance_length": pooled.mean_acceptance_length,
-    "low": length.low,
+    # A round emits a token at least, whatever two prompts may suggest.
+    "low": None if length.low is None else max(length.low, 1.0),
     "high": length.high,
     "draft_acceptance_rate": pooled.draft_acceptance_rate,
     "acceptance_per_position": (

@@ -213,3 +213,9 @@ def test_vllm_s_configuration_is_understood(text, name, settings):
 def test_other_configurations_are_refused_by_name(text, fault):
   with pytest.raises(ValueError, match=fault):
     speculative_config.parse(text)
+
+
+def test_a_draft_length_is_a_whole_number():
+  # Of other kinds the checked signatures of the tests complain first.
+  with pytest.raises(ValueError, match="must be a whole number, got True"):
+    NGram(num_speculative_tokens=True)

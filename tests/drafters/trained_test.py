@@ -99,6 +99,16 @@ def test_its_drafter_and_weights_come_back(tmp_path, target, kind, reduced):
   same(draft.params, trainee.draft_params(params, frozen))
 
 
+def test_the_folder_of_its_training_will_do(tmp_path, target):
+  made = train("medusa", target, True)
+  save(tmp_path / "run" / trained.TRAINED, target, *made)
+  assert trained.is_folder(tmp_path / "run") and not trained.is_folder(tmp_path)
+  assert trained.kind_of(tmp_path / "run") == "medusa"
+  drafter, _ = trained.load(tmp_path / "run", target)
+  again, _ = trained.load(tmp_path / "run" / trained.TRAINED, target)
+  assert drafter == again
+
+
 def test_a_head_of_the_target_is_not_in_the_file(tmp_path, target):
   recipe, trainee, params, frozen = train(
     "draft_model", target, True, train_head=False

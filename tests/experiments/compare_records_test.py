@@ -161,3 +161,21 @@ def test_bad_input_is_one_line(compare, tmp_path, argv, status, error):
   assert got[0] == status and got[1] == ""
   assert got[2].startswith("error: ") and error in got[2]
   assert got[2].count("\n") == 1
+
+
+def test_settings_that_differ_are_named(compare, tmp_path):
+  for name, tokens in (("a", 8), ("b", 128)):
+    (tmp_path / name).mkdir()
+    _run(tmp_path / name / records.FILE, 0.6)
+    config = {"max_new_tokens": tokens, "seed": 0, name: 1}
+    stated = {"config": config, "machine": {}}
+    (tmp_path / name / "config.json").write_text(json.dumps(stated))
+  folders = (str(tmp_path / "a"), str(tmp_path / "b"))
+  _, out, _ = compare(*folders, "--json")
+  assert json.loads(out)["settings_differ"] == {
+    "max_new_tokens": [8, 128],
+    "a": [1, None],
+    "b": [None, 1],
+  }
+  _, out, _ = compare(*folders)
+  assert "settings differ: max_new_tokens is 8 in A, 128 in B" in out

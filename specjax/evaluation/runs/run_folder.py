@@ -68,6 +68,19 @@ def read_config(path: Path) -> dict[str, Any]:
   raise ValueError(f"{path} is no folder of a run: {CONFIG}: {reason}")
 
 
+def differences(a: Path, b: Path) -> dict[str, tuple[Any, Any]]:
+  """{field: (a's, b's)} of what two runs were asked; {} where one has no
+  config.json, as records alone have none."""
+  if not ((a / CONFIG).exists() and (b / CONFIG).exists()):
+    return {}
+  ours, theirs = read_config(a)["config"], read_config(b)["config"]
+  return {
+    name: (ours.get(name), theirs.get(name))
+    for name in (*ours, *(name for name in theirs if name not in ours))
+    if ours.get(name) != theirs.get(name)
+  }
+
+
 @contextlib.contextmanager
 def claim(
   path: Path,
