@@ -3,11 +3,11 @@
 Eight simulated devices, warnings as errors (pyproject.toml), rank promotion and
 key reuse as errors. LLVM optimises less than it does for users: compilation is
 most of the tests' time. Compiled programs are kept between runs where
-SPECJAX_TEST_CACHE names a folder, and not by default: a process that holds the
-programs of many tests has crashed while it wrote one.
+SPECJAX_TEST_CACHE names a folder.
 """
 
 import os
+import pathlib
 
 for _flag in (
   "--xla_force_host_platform_device_count=8",
@@ -18,9 +18,23 @@ for _flag in (
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402  (the flags above are read when jax starts)
+import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
 if _folder := os.environ.get("SPECJAX_TEST_CACHE"):
   jax.config.update("jax_compilation_cache_dir", os.path.abspath(_folder))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+# Every compiled program is some 16 mappings of memory, and Linux allows a
+# process 65,530: past that XLA aborts in whatever it compiles or writes next.
+_MOST_MAPPINGS = 30_000
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_mappings():
+  """Gives programs back after a file that leaves the worker with too many."""
+  yield
+  maps = pathlib.Path("/proc/self/maps")
+  if maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+    jax.clear_caches()
