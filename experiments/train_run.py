@@ -27,6 +27,7 @@ from specjax.checkpoints.drafter_files import (
   save_drafter,
 )
 from specjax.checkpoints.loaded import LoadedModel, load_model
+from specjax.drafters.trained import TRAINED
 from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
 from specjax.text import Tokenizer
@@ -100,7 +101,7 @@ def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
   trained = _train(settings, trainee, frozen, params, store, path, mesh)
   _save(settings, trainee, frozen, trained, target, path)
   # What is tried is what is stored, which int8 and bfloat16 have rounded.
-  stored = jax.tree.map(jnp.asarray, read_drafter(path / "drafter").params)
+  stored = jax.tree.map(jnp.asarray, read_drafter(path / TRAINED).params)
   trained = dataclasses.replace(trained, params=stored)
   found = _evaluate(settings, trainee, frozen, trained, target, texts, path)
   return {
@@ -241,13 +242,13 @@ def _save(
   path: Path,
 ) -> None:
   """The drafter's own folder, which loads by path."""
-  if (path / "drafter").exists():
+  if (path / TRAINED).exists():
     return
   embedding = frozen.target["embed"]["embedding"]
   sizes = (embedding.shape[0], embedding.shape[1])
   ids = frozen.token_ids
   save_drafter(
-    path / "drafter",
+    path / TRAINED,
     DrafterFile(
       kind=settings.recipe.kind,
       settings=settings.recipe.describe(trainee),

@@ -16,6 +16,7 @@ from specjax import passes
 from specjax.drafters import DraftModel
 from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer, logical_axes
+from specjax.models.heads import vocabulary_rows
 from specjax.models.linear import linear
 from specjax.models.reduced import Reduced
 from specjax.training import losses
@@ -106,7 +107,9 @@ class DraftTrainee:
         params[f"layers_{place}"] = frozen.target[f"layers_{layer}"]
       params["norm"] = frozen.target["norm"]
     if "head" in params and self.config.hidden_size == self.target.hidden_size:
-      params["head"] = {"kernel": _target_rows(frozen)}
+      params["head"] = {
+        "kernel": vocabulary_rows(frozen.target, frozen.token_ids)
+      }
     for name in self._shared:
       params.pop(name, None)
     return jax.tree.map(jnp.array, params)
@@ -191,7 +194,9 @@ class DraftTrainee:
     if self.share_embedding:
       whole["embed"] = frozen.target["embed"]
     if not self.train_head and self.model.config.own_head:
-      whole["head"] = {"kernel": _target_rows(frozen)}
+      whole["head"] = {
+        "kernel": vocabulary_rows(frozen.target, frozen.token_ids)
+      }
     return whole
 
   def _over_answers(self, judge: Callable, params, frozen, batch: Batch):
@@ -287,11 +292,3 @@ def _check_cut(own: DecoderConfig, target: DecoderConfig, layers) -> None:
   same = [dataclasses.replace(one, **free) for one in (own, target)]
   if same[0] != same[1]:
     raise ValueError("layers of the target fit a draft of its own sizes only")
-
-
-def _target_rows(frozen: Frozen) -> Float[Array, "Vq d"]:
-  """The rows of the target's head that the draft can say."""
-  target = frozen.target
-  tied = "head" not in target
-  rows = target["embed"]["embedding"] if tied else target["head"]["kernel"]
-  return rows if frozen.token_ids is None else rows[frozen.token_ids]
