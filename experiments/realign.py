@@ -1,6 +1,6 @@
 """The published toy run of a stale draft, by every loss, over several seeds.
 
-python -m experiments.realign --seeds=8
+python -m experiments.realign --worlds=8
 python -m experiments.realign --json --output=FOLDER
 
 See docs/training_losses.md for what is trained and what came out.
@@ -14,8 +14,8 @@ from absl import flags
 from experiments import command
 from experiments import flags as shared
 
-_SEEDS = flags.DEFINE_integer(
-  "seeds", 8, "Worlds drawn, 0 to N - 1; intervals need two."
+_WORLDS = flags.DEFINE_integer(
+  "worlds", 8, "Worlds drawn, 0 to N - 1; intervals need two."
 )
 _OUTPUT = flags.DEFINE_string(
   "output",
@@ -34,11 +34,11 @@ def main() -> int:
     from experiments import realign_show
     from experiments.output import make_folder
     from specjax.training import toy_realignment as toy
-  if _SEEDS.value < 1:
-    raise ValueError(f"--seeds must be at least 1, got {_SEEDS.value}")
+  if _WORLDS.value < 1:
+    raise ValueError(f"--worlds must be at least 1, got {_WORLDS.value}")
   folder = make_folder(_OUTPUT.value, "realign.json")
   found = toy.compare(
-    range(_SEEDS.value),
+    range(_WORLDS.value),
     toy.Toy(),
     say=lambda line: print(line, file=sys.stderr, flush=True),
   )
