@@ -125,6 +125,7 @@ def _grid(settings: Settings) -> grid.Grid:
     lenience=settings.lenience,
     draft_model=settings.draft_model,
     draft_layers=settings.draft_layers,
+    target=settings.model,
   )
 
 

@@ -62,6 +62,7 @@ def make_plan() -> Plan:
   if "" in FLAGS.stop:
     raise ValueError("a stop string must not be empty")
   name, settings = _drafter()
+  settings = registry.completed(name, settings, FLAGS.model)
   registry.check(name, settings)
   return Plan(
     source=checkpoints.resolve(FLAGS.model),

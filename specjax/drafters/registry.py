@@ -8,7 +8,7 @@ from typing import Any
 
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel, load_model
-from specjax.drafters import trained
+from specjax.drafters import shipped, trained
 from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.heads import Heads
@@ -89,6 +89,19 @@ def check(name: str, settings: DrafterSettings) -> None:
   _build(name, kind, {**given, "model": _ANY_MODEL})
 
 
+def completed(
+  name: str, settings: DrafterSettings, target: str
+) -> DrafterSettings:
+  """The settings, with a shipped draft where the drafter is given none.
+
+  Args:
+    name: as for `resolve`.
+    settings: what was asked for.
+    target: the target's name.
+  """
+  return shipped.completed(settings, _TRAINED.get(name, ()), target)
+
+
 def takes_draft(name: str) -> bool:
   """Whether a drafter runs a draft model or trained weights.
 
@@ -137,6 +150,7 @@ def resolve(
   Raises:
     ValueError: as `check`; a draft whose vocabulary or layers do not fit.
   """
+  settings = completed(name, settings, target.name)
   check(name, settings)
   kind = find(name)
   given = dataclasses.asdict(settings)

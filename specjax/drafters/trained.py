@@ -19,6 +19,7 @@ from specjax.checkpoints import published
 from specjax.checkpoints.base import CheckpointError, read_json
 from specjax.checkpoints.drafter_files import CONFIG, DrafterFile, read_drafter
 from specjax.checkpoints.loaded import LoadedModel
+from specjax.drafters import shipped
 from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.heads import Heads
@@ -85,7 +86,7 @@ def load(
   """A trained drafter for a target.
 
   Args:
-    name: its folder.
+    name: its folder, or a shipped drafter's name.
     target: the model it was trained for, or a fine-tune of it.
     **settings: num_speculative_tokens, where it is not the drafter's default.
 
@@ -124,7 +125,7 @@ def build(
 
 def _own_folder(name: str | os.PathLike[str]) -> Path:
   """The folder itself, or the one that a training left in its own."""
-  path = Path(name).expanduser()
+  path = shipped.find(name) or Path(name).expanduser()
   inside = path / TRAINED
   return inside if (inside / CONFIG).is_file() else path
 

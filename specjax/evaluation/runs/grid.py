@@ -34,6 +34,7 @@ class Grid:
     top_k, top_p, min_p: of every law.
     lenience: of the rule lossy_lenience.
     draft_model, draft_layers: of the drafters that run a model.
+    target: its name; a drafter without a draft takes what is shipped for it.
   """
 
   drafters: tuple[str, ...] = ()
@@ -46,6 +47,7 @@ class Grid:
   lenience: float | None = None
   draft_model: str | None = None
   draft_layers: int | None = None
+  target: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +147,9 @@ def _cells(text: str, grid: Grid, temperature: float, sampling: Sampling):
     lenient = rule == acceptance.LossyLenience.name
     yield Cell(
       drafter=name,
-      settings=DrafterSettings(**settings),
+      settings=registry.completed(
+        name, DrafterSettings(**settings), grid.target
+      ),
       rule=rule,
       lenience=lenience if lenient else None,
       sampling=sampling,
