@@ -22,6 +22,13 @@ class CheckpointError(ValueError):
     super().__init__(" ".join(message.split()))
 
 
+def in_words(error: Exception) -> str:
+  """What is wrong with a settings file that raised this on reading."""
+  if isinstance(error, KeyError):
+    return f"it does not state {error.args[0]!r}"
+  return str(error)
+
+
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
   """Weights with what is needed to use them.

@@ -20,7 +20,7 @@ from jaxtyping import Int, PyTree
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from specjax.checkpoints.base import CheckpointError, nest, read_json
+from specjax.checkpoints.base import CheckpointError, in_words, nest, read_json
 
 CONFIG, WEIGHTS = "drafter.json", "drafter.safetensors"
 STORAGES = ("float32", "bfloat16", "int8")
@@ -130,7 +130,7 @@ def read_drafter(path: str | os.PathLike[str]) -> DrafterFile:
       notes=raw["notes"],
     )
   except (KeyError, TypeError, ValueError) as error:
-    raise CheckpointError(f"{path / CONFIG}: {error!r}") from error
+    raise CheckpointError(f"{path / CONFIG}: {in_words(error)}") from error
 
 
 def _stored(name: str, leaf: np.ndarray, storage: str):

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from specjax.checkpoints import published
-from specjax.checkpoints.base import CheckpointError, read_json
+from specjax.checkpoints.base import CheckpointError, in_words, read_json
 from specjax.checkpoints.drafter_files import CONFIG, DrafterFile, read_drafter
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import shipped
@@ -119,7 +119,7 @@ def build(
   try:
     make, params = KINDS[kind](parts)
   except (KeyError, TypeError, ValueError) as error:
-    raise CheckpointError(f"{name}: {error!r}") from error
+    raise CheckpointError(f"{name}: {in_words(error)}") from error
   return make(**settings), TrainedDraft(os.fspath(name), kind, params)
 
 
