@@ -129,6 +129,7 @@ def _describe_draft(trainee: DraftTrainee) -> dict[str, Any]:
     "config": dataclasses.asdict(trainee.model.config),
     "share_embedding": trainee.share_embedding,
     "train_head": trainee.train_head,
+    "share_layers": trainee.share_layers,
   }
 
 
@@ -181,6 +182,7 @@ _DRAFT = {
   "hidden_size",
   "share_embedding",
   "train_head",
+  "share_layers",
   "chunk",
 }
 

@@ -24,6 +24,7 @@ from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.heads import Heads
 from specjax.models.config import DecoderConfig, RopeScaling
+from specjax.models.cut import Shared
 from specjax.models.decoder import Transformer
 from specjax.models.eagle import EagleHead, EagleParams
 from specjax.models.eagle_config import EagleConfig
@@ -183,13 +184,14 @@ def _check(found: PyTree, wanted: PyTree) -> None:
 def _draft_model(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
   settings = parts.settings
   config = _decoder(settings["config"], parts.target.dtype)
-  whole = dict(parts.trained)
-  if settings["share_embedding"]:
-    whole["embed"] = parts.target.params["embed"]
   model = Transformer(config)
-  if not settings["train_head"] and config.own_head:
-    rows = vocabulary_rows(parts.target.params, parts.token_ids)
-    whole["head"] = {"kernel": rows}
+  shared = Shared(
+    embedding=settings["share_embedding"],
+    head=not settings["train_head"],
+    layers=settings.get("share_layers", 0),
+  )
+  ids = parts.token_ids
+  whole = shared.complete(parts.trained, parts.target.params, config, ids)
   _check(whole, model.abstract_params())
   if parts.token_ids is None:
     return lambda **given: DraftModel(model, **given), whole

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Int, Key, PyTree
 from specjax import passes
 from specjax.drafters import DraftModel
 from specjax.models.config import DecoderConfig
+from specjax.models.cut import Shared
 from specjax.models.decoder import Transformer, logical_axes
 from specjax.models.heads import vocabulary_rows
 from specjax.models.linear import linear
@@ -45,6 +46,8 @@ class DraftTrainee:
       is; needs the target's width.
     train_head: a head of its own, that begins as the target's rows where the
       widths agree. Else those rows as they are.
+    share_layers: the first so many of `layers` stay the target's, neither
+      trained nor stored; they must be its first ones.
     chunk: positions of each text whose logits are made at once.
 
   Raises:
@@ -57,6 +60,7 @@ class DraftTrainee:
   layers: tuple[int, ...] | None = None
   share_embedding: bool = True
   train_head: bool = True
+  share_layers: int = 0
   chunk: int = 64
 
   taps = ()
@@ -78,8 +82,22 @@ class DraftTrainee:
         )
     if self.layers is not None:
       _check_cut(own, target, self.layers)
+    self._check_shared()
     if self.chunk < 1:
       raise ValueError(f"chunk must be at least 1, got {self.chunk}")
+
+  def _check_shared(self) -> None:
+    number = self.share_layers
+    if number == 0:
+      return
+    if not self.share_embedding or not 0 < number < self.config.num_layers:
+      raise ValueError(
+        f"share_layers={number} needs share_embedding and a layer to train"
+      )
+    if (self.layers or ())[:number] != tuple(range(number)):
+      raise ValueError(
+        f"share_layers={number} needs layers that begin with 0 to {number - 1}"
+      )
 
   @property
   def model(self) -> Transformer:
@@ -110,20 +128,20 @@ class DraftTrainee:
       params["head"] = {
         "kernel": vocabulary_rows(frozen.target, frozen.token_ids)
       }
-    for name in self._shared:
-      params.pop(name, None)
-    return jax.tree.map(jnp.array, params)
+    shared = self.shared.names(self.model.config)
+    own = {name: leaf for name, leaf in params.items() if name not in shared}
+    return jax.tree.map(jnp.array, own)
 
   @property
-  def _shared(self) -> tuple[str, ...]:
-    """Top-level weights that are the target's."""
-    shared = ("embed",) if self.share_embedding else ()
-    return shared if self.train_head else (*shared, "head")
+  def shared(self) -> Shared:
+    """What is the target's of the draft's weights."""
+    return Shared(self.share_embedding, not self.train_head, self.share_layers)
 
   def axes(self) -> PyTree:
     """Logical axes of the trained weights, for a mesh."""
-    axes = logical_axes(self.model.config)
-    return {k: v for k, v in axes.items() if k not in self._shared}
+    config = self.model.config
+    shared = self.shared.names(config)
+    return {k: v for k, v in logical_axes(config).items() if k not in shared}
 
   def loss(
     self, params: PyTree, frozen: Frozen, batch: Batch, key: Key[Array, ""]
@@ -190,14 +208,8 @@ class DraftTrainee:
 
   def _whole(self, params: PyTree, frozen: Frozen) -> PyTree:
     """The draft's weights, what it shares with the target included."""
-    whole = dict(params)
-    if self.share_embedding:
-      whole["embed"] = frozen.target["embed"]
-    if not self.train_head and self.model.config.own_head:
-      whole["head"] = {
-        "kernel": vocabulary_rows(frozen.target, frozen.token_ids)
-      }
-    return whole
+    ids = frozen.token_ids
+    return self.shared.complete(params, frozen.target, self.model.config, ids)
 
   def _over_answers(self, judge: Callable, params, frozen, batch: Batch):
     whole = self._whole(params, frozen)
