@@ -183,6 +183,7 @@ _DRAFT = {
   "share_embedding",
   "train_head",
   "share_layers",
+  "feature_weight",
   "chunk",
 }
 

@@ -48,6 +48,8 @@ class DraftTrainee:
       widths agree. Else those rows as they are.
     share_layers: the first so many of `layers` stay the target's, neither
       trained nor stored; they must be its first ones.
+    feature_weight: of the regression of what the target's head reads, as
+      EAGLE-1 has it, beside the objective; at the target's width.
     chunk: positions of each text whose logits are made at once.
 
   Raises:
@@ -61,10 +63,14 @@ class DraftTrainee:
   share_embedding: bool = True
   train_head: bool = True
   share_layers: int = 0
+  feature_weight: float = 0.0
   chunk: int = 64
 
-  taps = ()
   depth = 1
+
+  @property
+  def taps(self) -> tuple[str, ...]:
+    return ("hidden",) if self.feature_weight else ()
 
   def __post_init__(self):
     own, target = self.config, self.target
@@ -83,6 +89,12 @@ class DraftTrainee:
     if self.layers is not None:
       _check_cut(own, target, self.layers)
     self._check_shared()
+    if not 0 <= self.feature_weight < float("inf"):
+      raise ValueError(
+        f"feature_weight must be 0 or more, got {self.feature_weight}"
+      )
+    if self.feature_weight and own.hidden_size != target.hidden_size:
+      raise ValueError("feature_weight needs a draft of the target's width")
     if self.chunk < 1:
       raise ValueError(f"chunk must be at least 1, got {self.chunk}")
 
@@ -146,7 +158,9 @@ class DraftTrainee:
   def loss(
     self, params: PyTree, frozen: Frozen, batch: Batch, key: Key[Array, ""]
   ) -> dict[str, Sum]:
-    """See `Trainee.loss`; `key` is not used.
+    """See `Trainee.loss`; "feature_loss" too, where it has a weight.
+
+    `key` is not used.
 
     lk_lambda weighs by the acceptance over this batch, so it alone is not the
     same where a batch is split.
@@ -159,13 +173,22 @@ class DraftTrainee:
       given = (logits, teacher, following, mask, ids)
       return {name: part(*given) for name, part in parts.items()}
 
-    found = self._over_answers(judge, params, frozen, batch)
-    if self.objective.name != "lk_lambda":
+    found, hidden = self._over_answers(judge, params, frozen, batch)
+    if self.objective.name == "lk_lambda":
+      kl, missed = found["kl"], found["missed"]
+      weight = lk_weight(1 - missed.mean(), *self.objective.settings)
+      total = weight * kl.total + (1 - weight) * missed.total
+      found = {"loss": Sum(total, kl.count)}
+    if not self.feature_weight:
       return found
-    kl, missed = found["kl"], found["missed"]
-    weight = lk_weight(1 - missed.mean(), *self.objective.settings)
-    total = weight * kl.total + (1 - weight) * missed.total
-    return {"loss": Sum(total, kl.count)}
+    error = losses.feature_regression(hidden, batch.features["hidden"])
+    feature, law = losses.masked_sum(error, batch.mask), found["loss"]
+    total = law.total + self.feature_weight * feature.total
+    return {
+      "loss": Sum(total, law.count),
+      "feature_loss": feature,
+      "token_loss": law,
+    }
 
   def acceptance(
     self,
@@ -182,7 +205,7 @@ class DraftTrainee:
       kept = losses.acceptance(logits, teacher, temperature, ids)
       return losses.masked_sum(kept, mask)
 
-    found = self._over_answers(judge, params, frozen, batch)
+    found, _ = self._over_answers(judge, params, frozen, batch)
     return Sum(found.total[None], found.count[None])
 
   def drafter(self, num_speculative_tokens: int) -> DraftModel:
@@ -218,12 +241,13 @@ class DraftTrainee:
     hidden = self._hidden(whole, batch.tokens, str(dtype))
     head = whole["head"]["kernel"] if "head" in whole else None
     kernel = whole["embed"]["embedding"] if head is None else head
-    return over_answers(
+    found = over_answers(
       lambda x, *rest: judge(linear(x, kernel, jnp.float32), *rest),
       hidden,
       batch,
       self.chunk,
     )
+    return found, hidden
 
   def _hidden(
     self, whole: PyTree, tokens: Int[Array, "B L"], dtype: str
