@@ -2,11 +2,10 @@
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from specjax import sampling
+from specjax import filters, sampling
 from specjax.types import Law, Look, Proposal, Sampling, Verdict
 
 _TOP = 5  # alternatives at a slot
@@ -67,7 +66,7 @@ def look(
     rows = jnp.broadcast_to(proposal.q_row[:, :size], tokens.shape)
     drawn = sampling.prob(q, rows, tokens)
   law = sampling.dense(p)[:, : size + 1]
-  p_top, top = jax.lax.top_k(law, min(_TOP, law.shape[-1]))
+  p_top, top = filters.largest(law, min(_TOP, law.shape[-1]))
   return Look(
     tokens=tokens,
     parents=parents,

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
+from specjax.filters import largest
 from specjax.training.types import Teacher
 
 
@@ -33,7 +34,7 @@ def top_k(logits: Float[Array, "*b V"], k: int) -> Teacher:
     ids, top = _likeliest_first(logits)
     rest = jnp.full(logits.shape[:-1], -jnp.inf)
   else:
-    top, ids = jax.lax.top_k(logits, k)
+    top, ids = largest(logits, k)
     rest = log_sum(logits, ~mark(ids, jnp.ones(ids.shape, bool), size))
   total = jnp.logaddexp(log_sum(top), rest)
   return Teacher(

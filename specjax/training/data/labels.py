@@ -19,14 +19,15 @@ from jaxtyping import Array, Float, Int, PyTree
 from specjax import passes
 from specjax.api.lanes import bucket
 from specjax.checkpoints.loaded import LoadedModel
+from specjax.filters import largest
 from specjax.training.data.conversations import Conversation
 from specjax.training.data.identity import identify
 from specjax.training.data.store import Labelled, claim, digest_of
 from specjax.training.data.writing import Progress
 from specjax.training.types import Teacher
-from specjax.types import Model, Slots
+from specjax.types import Model, Pass, Slots
 
-_LOOKAHEAD = 512  # texts whose lengths are sorted
+_LOOKAHEAD = 128  # texts whose lengths are sorted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,12 +176,22 @@ def teach(
 
   Padding stands at the right, where no token before it looks.
   """
+  run = read(model, params, tokens, taps)
+  return likeliest(run.logits, top_k), run.taps
+
+
+def read(
+  model: Model,
+  params: PyTree,
+  tokens: Int[Array, "B L"],
+  taps: tuple[str, ...] = (),
+) -> Pass:
+  """One causal pass over whole texts."""
   places = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   positions = jnp.broadcast_to(places, tokens.shape)
   slots = Slots(tokens, positions, passes.causal(positions))
   cache = model.init_cache(tokens.shape[0], 0)
-  run = model(params, slots, cache, taps=taps)
-  return likeliest(run.logits, top_k), run.taps
+  return model(params, slots, cache, taps=taps)
 
 
 def likeliest(logits: Float[Array, "*b V"], top_k: int) -> Teacher:
@@ -191,7 +202,7 @@ def likeliest(logits: Float[Array, "*b V"], top_k: int) -> Teacher:
   """
   logits = logits.astype(jnp.float32)
   log_probs = logits - jax.nn.logsumexp(logits, -1, keepdims=True)
-  top, ids = jax.lax.top_k(log_probs, top_k)
+  top, ids = largest(log_probs, top_k)
   last = top[..., -1:]
   below = jnp.where(log_probs < last, jnp.exp(log_probs), 0.0).sum(-1)
   ties = (log_probs == last).sum(-1) - (top == last).sum(-1)
