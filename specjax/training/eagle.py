@@ -72,6 +72,21 @@ class EagleTrainee:
     rows = jnp.array(rows, net["head"]["kernel"].dtype, copy=True)
     return net | {"head": {"kernel": rows}}
 
+  def calibrated(self, params: PyTree, batch: Batch) -> PyTree:
+    """Weights whose `fc_norm` gives each channel of a feature the size 1.
+
+    A decoder's stream has a few channels that are thirty times the median one
+    (attention sinks live there), and a step of Adam moves every weight alike:
+    without this `fc` follows them and nothing else for hundreds of steps.
+    """
+    if not self.config.fc_norm:
+      return params
+    scales = {
+      f"fc_norm_{i}": {"scale": _unit_scale(batch.features[name])}
+      for i, name in enumerate(self.taps)
+    }
+    return params | scales
+
   def loss(
     self, params: PyTree, frozen: Frozen, batch: Batch, key: Key[Array, ""]
   ) -> dict[str, Sum]:
@@ -167,6 +182,19 @@ class EagleTrainee:
         f"a draft vocabulary of {c.draft_vocab_size} needs as many token ids,"
         f" got {None if ids is None else len(ids)}"
       )
+
+
+@jax.jit
+def _unit_scale(feature: Float[Array, "B L F"]) -> Float[Array, "F"]:
+  """1 over the size of each channel, once a token's size is divided out.
+
+  Padding is all zero. A channel that hardly varies keeps its place.
+  """
+  here = (feature != 0).any(-1, keepdims=True)
+  size = jnp.sqrt(jnp.square(feature).mean(-1, keepdims=True))
+  ratio = jnp.square(feature / jnp.where(here, size, 1.0))
+  mean = ratio.sum((0, 1)) / jnp.maximum(here.sum(), 1)
+  return 1.0 / jnp.sqrt(jnp.maximum(mean, 0.01))
 
 
 class _Ahead:

@@ -117,7 +117,8 @@ class Trainer:
     Args:
       batches: the batch of each step, from 0; the same for the same step.
       held_out: texts of prompts that no batch has.
-      params: weights to start from; None is the trainee's own `init`.
+      params: weights to start from; None is the trainee's own `init`, followed
+        by `calibrated(params, the first batch)` where it has that.
       axes: logical axes of the weights, a tree like them, for the mesh.
       mesh: of `sharding.make_mesh`; its data axis cuts B, its model axis the
         weights. None is one device.
@@ -142,7 +143,11 @@ class Trainer:
     self._update = Update(
       trainee, plan.optimizer, plan.steps, plan.micro_batches, plan.dtype
     )
-    params = trainee.init(first, frozen) if params is None else params
+    if params is None:
+      params = trainee.init(first, frozen)
+      calibrated = getattr(trainee, "calibrated", None)
+      if calibrated is not None:
+        params = calibrated(params, batches(0))
     # A copy: the buffers of a state are given up to the next one.
     state = jax.tree.map(jnp.copy, self._update.init(params))
     places = None
