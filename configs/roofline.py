@@ -15,12 +15,16 @@ def get_config() -> config_dict.ConfigDict:
   """Settings; those of one case are flags of the same names too.
 
   `drafters` are compared, and the first is studied: a preset's name, the folder
-  of a config.json, ngram, head, or self:TOKENS. `acceptance` is that of the
-  first position, and each later one has `ratio` times the one before it where
-  `shape` is falling. Bits that are None are 16, or 32 where a CPU at hand is
-  the device. `bandwidth_share` and `operations_share` were fitted to the
-  page's figures: what a program reaches of a maker's peaks is not known without
-  a measurement.
+  of a config.json or of a trained drafter, a shipped drafter's name, ngram,
+  head, self:TOKENS, or layers:N. `acceptance` is that of the first position,
+  and each later one has `ratio` times the one before it where `shape` is
+  falling. Bits that are None are 16, or 32 where a CPU at hand is the device.
+  `bandwidth_share` and `operations_share` were fitted to the page's figures:
+  what a program reaches of a maker's peaks is not known without a measurement.
+
+  With `acceptance_from`, a folder of experiments.benchmark, target, drafter and
+  gamma are the run's own, not those stated here; `categories` are the classes
+  of its prompts that count, none for all.
 
   Of advise: `candidates` are at hand, `assumed` is the acceptance of those
   whose own is not given (the page's for models and heads; the bigram's of
@@ -42,6 +46,7 @@ def get_config() -> config_dict.ConfigDict:
     ratio=0.85,
     acceptance_from=config_dict.placeholder(str),
     mode=config_dict.placeholder(str),
+    categories=(),
     load="drains",
     bandwidth_share=0.8,
     operations_share=0.75,

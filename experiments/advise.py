@@ -3,6 +3,8 @@
 python -m experiments.advise --objective=latency --concurrency=4
 python -m experiments.advise --objective=throughput --device=tpu-v5e --chips=4 \
   --candidates=qwen3-0.6b,ngram,head --acceptance=qwen3-0.6b:0.8,ngram:0.3
+python -m experiments.advise --objective=latency --acceptance_from=FOLDER \
+  --device=h100 --context=300
 python -m experiments.advise --objective=latency --records=FOLDER
 
 From the roofline, or from the records of experiments.benchmark. What is not
@@ -28,7 +30,10 @@ _OBJECTIVE = flags.DEFINE_enum(
   "A user's speed, or a device's tokens a second.",
 )
 _CANDIDATES = flags.DEFINE_list(
-  "candidates", None, "Drafters at hand, in place of the config's."
+  "candidates",
+  None,
+  "Drafters at hand, in place of the config's, or of those of the run of"
+  " --acceptance_from.",
 )
 _COPIES = flags.DEFINE_boolean(
   "copies", False, "Answers quote what they were given: edits, retrieval."
@@ -58,8 +63,12 @@ def main() -> int:
   settings = roofline_flags.overlay(_CONFIG.value.to_dict())
   if FLAGS.gamma is not None:
     raise ValueError("this command finds gamma itself")
+  if FLAGS.mode is not None:
+    raise ValueError("this command looks at all modes of a run: no --mode")
   if _CANDIDATES.value is not None:
     settings["candidates"] = tuple(_CANDIDATES.value)
+  elif settings["acceptance_from"] is not None:
+    settings["candidates"] = None  # the run's own
   with command.interrupts_held():
     from experiments import advise_runs  # it starts jax
 

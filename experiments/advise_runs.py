@@ -29,13 +29,14 @@ def by_roofline(
     print("measuring this machine", file=sys.stderr)
   if concurrency is not None and concurrency < 1:
     raise ValueError(f"concurrency must be at least 1, got {concurrency}")
-  names = list(settings["candidates"])
+  settings = drafters.complete(settings)
   asked = question.ask(
     {
       **settings,
-      "drafters": names,
+      "drafters": list(settings["candidates"]),
       "acceptance_from": None,
       "concurrency": concurrency or 1,
+      "gamma": 1,  # each candidate's is found
     }
   )
   candidates = drafters.build(asked, settings, acceptance or (), copies=copies)

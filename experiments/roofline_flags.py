@@ -26,6 +26,7 @@ _NAMES = (
   "ratio",
   "acceptance_from",
   "mode",
+  "categories",
   "load",
 )
 
@@ -64,9 +65,16 @@ def define() -> None:
   text(
     "acceptance_from",
     None,
-    "Folder of experiments.benchmark whose rounds give the acceptance.",
+    "Folder of experiments.benchmark whose rounds give the acceptance; target,"
+    " drafter and gamma are then its own.",
   )
   text("mode", None, "Of that folder, where several modes drafted.")
+  flags.DEFINE_list(
+    "categories",
+    None,
+    "Of that folder, the classes of prompts that count; by default all.",
+    **ALSO_ELSEWHERE,
+  )
   flags.DEFINE_enum(
     "load",
     None,
@@ -77,9 +85,19 @@ def define() -> None:
 
 
 def overlay(config: dict[str, Any]) -> dict[str, Any]:
-  """The config's settings, and those of the flags that were given."""
+  """The config's settings, and those of the flags that were given.
+
+  With a run's acceptance, the run's target and gamma stand before the config's:
+  None is the run's own.
+  """
   given = {name: FLAGS[name].value for name in _NAMES}
-  return {**config, **{n: v for n, v in given.items() if v is not None}}
+  settings = {**config, **{n: v for n, v in given.items() if v is not None}}
+  if settings["acceptance_from"] is None:
+    for name in ("mode", "categories"):
+      if settings[name]:
+        raise ValueError(f"--{name} is of a run: give --acceptance_from")
+    return settings
+  return {**settings, "target": given["target"], "gamma": given["gamma"]}
 
 
 def given() -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ from rich.console import Console
 
 from experiments import roofline_show
 from specjax.evaluation import roofline_page
-from specjax.evaluation.roofline import plots, question
+from specjax.evaluation.roofline import beside as measured
+from specjax.evaluation.roofline import here, plots, question
 from specjax.evaluation.roofline import study as studies
 from specjax.evaluation.roofline_page import check
 
@@ -35,6 +36,33 @@ def study(
     (folder / "roofline.json").write_text(json.dumps(found), encoding="utf-8")
     plots.draw(found, folder)
     print(f"wrote {page}", file=sys.stderr)
+  return 0
+
+
+def beside(
+  settings: Mapping[str, Any],
+  devices: Sequence[str],
+  batches: Sequence[int],
+  lengths: tuple[int | None, int | None],
+  folder: Path | None,
+  *,
+  as_json: bool,
+) -> int:
+  """Prints a run's speedups beside those of devices.
+
+  Args:
+    lengths: tokens of a sequence at the start and new ones; None is the run's.
+  """
+  if here.NAME in devices:
+    print("measuring this machine", file=sys.stderr)
+  found = measured.compare(settings, devices, batches, *lengths)
+  if as_json:
+    print(json.dumps(found))
+  else:
+    shown = roofline_show.beside(found)
+    Console(highlight=False).print(*shown, sep="\n")
+  if folder is not None:
+    (folder / "roofline.json").write_text(json.dumps(found), encoding="utf-8")
   return 0
 
 

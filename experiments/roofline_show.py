@@ -34,6 +34,60 @@ def tables(found: Mapping[str, Any]) -> list[Table | Text]:
   return shown
 
 
+def beside(found: Mapping[str, Any]) -> list[Table | Text]:
+  """A table a mode: what was measured, and what devices would give."""
+  what = ", ".join(found["categories"]) or "all that its headline counts"
+  shown: list[Table | Text] = [
+    Text(
+      f"{found['target']}, prompts of {found['run']}: {what}; speedups with"
+      " 95 % intervals over prompts"
+    )
+  ]
+  shown += [_mode(one) for one in found["modes"]]
+  for one in found["left_out"]:
+    shown.append(Text(f"{one['mode']} is left out: {one['why']}"))
+  return shown
+
+
+def _mode(one: Mapping[str, Any]) -> Table:
+  tokens = one["tokens_per_round"]
+  name = (
+    one["mode"] if one["lossless"] is not False else f"{one['mode']} (LOSSY)"
+  )
+  kept = ", ".join(f"{share:.3f}" for share in one["acceptance_per_position"])
+  heads = ("where", "batch", "speedup", "95 %", "drafting", "cost")
+  table = _table(
+    heads,
+    f"{name}, {one['draft']}: {one['prompts']} prompts\n"
+    f"kept per position: {kept}\n"
+    f"{tokens['estimate']:.2f} tokens a round ({_interval(tokens)})",
+  )
+  table.columns[0].justify = "left"
+  if (ratio := one["measured"]) is not None:
+    batches = ", ".join(map(str, ratio["batches"]))
+    where = f"measured, {ratio['device']}, {ratio['dtype']}"
+    row = (where, batches, _times(ratio["estimate"]), _interval(ratio), "", "")
+    table.add_row(*row, style="bold")
+  for row in one["predicted"]:
+    table.add_row(
+      row["device"],
+      str(row["batch"]) + ("" if row["fits"] else "*"),
+      _times(row["estimate"]),
+      _interval(row),
+      f"{row['draft_share']:.0%}",
+      f"{row['draft_cost']:.3f}",
+    )
+  if not all(row["fits"] for row in one["predicted"]):
+    table.caption = "* does not fit into memory with this draft"
+  return table
+
+
+def _interval(one: Mapping[str, Any]) -> str:
+  if one["low"] is None:
+    return "one prompt"
+  return f"{one['low']:.2f} to {one['high']:.2f}"
+
+
 def _setting(case: Mapping[str, Any]) -> str:
   chips = f"{case['ways']} x " if case["ways"] > 1 else ""
   load = "all start together" if case["load"] == "drains" else "kept full"
@@ -42,12 +96,16 @@ def _setting(case: Mapping[str, Any]) -> str:
     f" {case['draft']} drafting {case['gamma']}\n"
     f"{case['batch']} sequences ({load}), context {case['context']},"
     f" {case['new_tokens']} new tokens, weights of {case['weight_bits']:g} bits"
-    f"\nacceptance {case['acceptance']};"
+    f"\nacceptance {case['acceptance']}{_whose(case)};"
     f" reached: {case['bandwidth_share']:.0%} of"
     f" {case['bandwidth'] / 1e9:,.0f} GB/s,"
     f" {case['operations_share']:.0%} of"
     f" {case['operations'] / 1e12:,.4g} TFLOP/s"
   )
+
+
+def _whose(case: Mapping[str, Any]) -> str:
+  return "" if case["mode"] is None else f", of {case['mode']}"
 
 
 def _chief(found: Mapping[str, Any]) -> Table:
@@ -95,10 +153,14 @@ def _drafters(found: Mapping[str, Any]) -> Table:
   curves = found["drafters"]
   table = _table(["batch", *curves], "Speedup of each drafter")
   for place, row in enumerate(found["batch"]):
-    speedups = (f"{c['batch'][place]:.2f}x" for c in curves.values())
+    speedups = (_times(c["batch"][place]) for c in curves.values())
     here = row["value"] == found["case"]["batch"]
     table.add_row(f"{row['value']:,}", *speedups, style="bold" if here else "")
   return table
+
+
+def _times(speedup: float | None) -> str:
+  return "-" if speedup is None else f"{speedup:.2f}x"
 
 
 def _table(heads: Sequence[str], title: str) -> Table:
@@ -136,6 +198,6 @@ def _capacity(found: Mapping[str, Any]) -> Table:
       f"{row['batch']:,.0f}",
       "-" if plain is None else f"{plain:,.0f}",
       "-" if rate is None else f"{rate:,.0f}",
-      "-" if factor is None else f"{factor:.2f}x",
+      _times(factor),
     )
   return table

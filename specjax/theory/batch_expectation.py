@@ -88,7 +88,7 @@ def expect(
   place = (simulator.device, simulator.setup)
   with jax.enable_x64(True):
     drafting = _figures(
-      simulator.drafter, simulator.device, draft_setup, active, context, 1
+      simulator.drafter, simulator.device, draft_setup, active, context, gamma
     )
     verifying = _figures(simulator.target, *place, active, context, gamma + 1)
     plain = _figures(
@@ -98,8 +98,8 @@ def expect(
       prompt_tokens + np.arange(new_tokens, dtype=np.float64),
       1,
     )
-  seconds = gamma * drafting["seconds"] + verifying["seconds"]
-  operations = gamma * drafting["operations"] * draft_setup.ways
+  seconds = drafting["seconds"] + verifying["seconds"]
+  operations = drafting["operations"] * draft_setup.ways
   operations = operations + verifying["operations"] * simulator.setup.ways
   drafts = rows * float(running.sum())
   return Expected(
@@ -107,7 +107,7 @@ def expect(
     drafts=drafts,
     accepted_at=drafts * unconditional,
     seconds=float(weight @ seconds),
-    draft_seconds=float(weight @ (gamma * drafting["seconds"])),
+    draft_seconds=float(weight @ drafting["seconds"]),
     arithmetic_seconds=float(weight @ verifying["arithmetic_seconds"]),
     verify_seconds=float(weight @ verifying["seconds"]),
     operations=float(weight @ operations),
@@ -122,13 +122,16 @@ def expect(
 def _figures(
   model: ModelShape | rounds.Drafter, device, setup, active, context, queries
 ) -> dict[str, Float[np.ndarray, "N"]]:
-  """Of each pass; padded to powers of four, so that few programs serve all."""
+  """Of each target pass, or whole draft of `queries` tokens.
+
+  Padded to powers of four, so that few programs serve all.
+  """
   count = len(active)
   size = 4 ** -(-max(count - 1, 255).bit_length() // 2)
   padding = (0, size - count)
   active, context = np.pad(active, padding), np.pad(context, padding)
   if isinstance(model, rounds.Drafter):
-    figures = rounds.draft_step(model, device, setup, active, context)
+    figures = rounds.whole_draft(model, device, setup, active, context, queries)
   else:
     figures = roofline.model_pass(
       model, device, setup, active, context, queries

@@ -185,12 +185,12 @@ class Simulator:
     draft_setup = self.draft_setup or self.setup
     place = (self.device, self.setup)
     drafting = _figures(
-      self.drafter, self.device, draft_setup, active, context, 1
+      self.drafter, self.device, draft_setup, active, context, gamma
     )
     verifying = _figures(self.target, *place, active, context, gamma + 1)
     plain = _figures(self.target, *place, *plain_rounds(load), 1)
-    draft_seconds = gamma * drafting["seconds"]
-    operations = gamma * drafting["operations"] * draft_setup.ways
+    draft_seconds = drafting["seconds"]
+    operations = drafting["operations"] * draft_setup.ways
     return Simulated(
       tokens=load.requests * load.new_tokens,
       drafts=int(active.sum()),
@@ -208,14 +208,17 @@ class Simulator:
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _passes(model, device, setup, active, context, queries) -> Pass:
   if isinstance(model, Drafter):
-    return rounds.draft_step(model, device, setup, active, context)
+    return rounds.whole_draft(model, device, setup, active, context, queries)
   return roofline.model_pass(model, device, setup, active, context, queries)
 
 
 def _figures(
   model: ModelShape | Drafter, device, setup, active, context, queries
 ) -> dict[str, float]:
-  """Sums over rounds; padded, so that few programs serve all round counts."""
+  """Sums over rounds of a target's passes, or of whole drafts of `queries`.
+
+  Padded, so that few programs serve all round counts.
+  """
   count = len(active)
   loads = np.zeros((2, count + -count % 512), np.float32)
   loads[:, :count] = active, context

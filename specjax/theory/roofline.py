@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Real
 
 from specjax.theory.arrays import as_floats
 from specjax.theory.devices import Device
-from specjax.theory.shapes import ModelShape
+from specjax.theory.shapes import ModelShape, OnceShape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,9 +97,7 @@ def model_pass(
   size = weights + batch * context * float(cache_bytes(model, setup))
   each = 2.0 * model.parameters + context * float(model.attention_operations)
   operations = batch * queries * each / ways
-  memory = size / (device.bandwidth * setup.bandwidth_share)
-  arithmetic = operations / (device.operations * setup.operations_share)
-  exchange = jnp.zeros_like(arithmetic)
+  exchange = jnp.zeros_like(operations)
   if ways > 1:
     if not device.link:
       raise ValueError(f"{ways} ways need a device with links to others")
@@ -107,5 +105,42 @@ def model_pass(
     ring = 2 * (ways - 1) / ways * moved / device.link
     hops = 2 * (ways - 1) * setup.hop_seconds
     exchange = exchange + 2 * model.num_layers * (ring + hops)
-  seconds = jnp.maximum(memory, arithmetic) + exchange + setup.fixed_seconds
+  return _timed(device, setup, size, operations, exchange, setup.fixed_seconds)
+
+
+def once_pass(
+  shape: OnceShape,
+  device: Device,
+  setup: Setup,
+  batch: Real[ArrayLike, "*#s"],
+  num_speculative_tokens: Real[ArrayLike, "*#s"],
+) -> Pass:
+  """Figures of what runs once a draft, for `batch` rows.
+
+  What heads exchange between devices is left out: they have no layers with
+  sums of all activations. Zeros where nothing is drafted.
+  """
+  batch, gamma = as_floats(batch, num_speculative_tokens)
+  drafts = jnp.where(gamma > 0, 1.0, 0.0).astype(gamma.dtype)
+  read = drafts * (shape.once + shape.shared) + gamma * shape.each
+  size = read * float(weight_bytes(1, setup)) + 0 * batch
+  used = drafts * shape.once + gamma * (shape.each + shape.shared)
+  operations = 2.0 * batch * used / setup.ways
+  fixed = drafts * setup.fixed_seconds
+  nothing = jnp.zeros_like(operations)
+  return _timed(device, setup, size, operations, nothing, fixed)
+
+
+def _timed(
+  device: Device,
+  setup: Setup,
+  size: Array,
+  operations: Array,
+  exchange: Array,
+  fixed: Array | float,
+) -> Pass:
+  """Of a pass that reads so many bytes and does so many operations."""
+  memory = size / (device.bandwidth * setup.bandwidth_share)
+  arithmetic = operations / (device.operations * setup.operations_share)
+  seconds = jnp.maximum(memory, arithmetic) + exchange + fixed
   return Pass(seconds, memory, arithmetic, exchange, size, operations)

@@ -18,9 +18,10 @@ from specjax.theory.roofline import (
   Setup,
   cache_bytes,
   model_pass,
+  once_pass,
   weight_bytes,
 )
-from specjax.theory.shapes import ModelShape
+from specjax.theory.shapes import ModelShape, OnceShape
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,16 +29,21 @@ class Drafter:
   """Where drafts come from, to a roofline.
 
   Attributes:
-    model: what runs once a draft token; None has no weights (n-gram lookup).
+    model: what runs once a draft token; None where nothing does (n-gram lookup,
+      heads that guess all tokens at once).
     stored: parameters that it adds to memory.
     cached: whether it keeps a cache of its own.
     longest_context: it attends to no more than this, None to all.
+    once: what runs once a draft, whatever its length; None where nothing does.
+    longest: tokens that it drafts at most, one a head; None is any number.
   """
 
   model: ModelShape | None = None
   stored: int = 0
   cached: bool = False
   longest_context: int | None = None
+  once: OnceShape | None = None
+  longest: int | None = None
 
 
 def lookup() -> Drafter:
@@ -55,21 +61,53 @@ def sparse_self(target: ModelShape, kept_tokens: int) -> Drafter:
   return Drafter(target, longest_context=kept_tokens)
 
 
-def draft_step(
+def draft_pass(
   drafter: Drafter,
   device: Device,
   setup: Setup,
   batch: Real[ArrayLike, "*#s"],
   context: Real[ArrayLike, "*#s"],
+  num_speculative_tokens: Real[ArrayLike, "*#s"] = 1,
 ) -> Pass:
-  """Figures of drafting one token in each row; zeros without a model."""
-  batch, context = as_floats(batch, context)
+  """Figures of one pass of what drafts; zeros where it has no weights.
+
+  It is over one token in each row, or over all of a draft where heads guess
+  them at once.
+  """
+  batch, context, gamma = as_floats(batch, context, num_speculative_tokens)
+  if drafter.model is not None:
+    if drafter.longest_context is not None:
+      context = jnp.minimum(context, drafter.longest_context)
+    return model_pass(drafter.model, device, setup, batch, context)
+  if drafter.once is not None:
+    return once_pass(drafter.once, device, setup, batch, gamma)
+  nothing = jnp.zeros_like(batch * context)
+  return Pass(*([nothing] * len(Pass._fields)))
+
+
+def whole_draft(
+  drafter: Drafter,
+  device: Device,
+  setup: Setup,
+  batch: Real[ArrayLike, "*#s"],
+  context: Real[ArrayLike, "*#s"],
+  num_speculative_tokens: Real[ArrayLike, "*#s"],
+) -> Pass:
+  """Sums over all passes of one draft: a pass a token, or one for all.
+
+  What a model does once a draft is part of its first pass and has no fixed part
+  of its own.
+  """
+  batch, context, gamma = as_floats(batch, context, num_speculative_tokens)
+  one = draft_pass(drafter, device, setup, batch, context, gamma)
   if drafter.model is None:
-    nothing = jnp.zeros_like(batch * context)
-    return Pass(*([nothing] * len(Pass._fields)))
-  if drafter.longest_context is not None:
-    context = jnp.minimum(context, drafter.longest_context)
-  return model_pass(drafter.model, device, setup, batch, context)
+    return one
+  steps = Pass(*(gamma * part for part in one))
+  if drafter.once is None:
+    return steps
+  inside = dataclasses.replace(setup, fixed_seconds=0.0)
+  once = once_pass(drafter.once, device, inside, batch, gamma)
+  return Pass(*(a + b for a, b in zip(steps, once, strict=True)))
 
 
 class Round(NamedTuple):
@@ -77,10 +115,11 @@ class Round(NamedTuple):
 
   Attributes:
     speedup: tokens a second over plain decoding's.
-    seconds: of one round: all draft steps and the target's pass.
+    seconds: of one round: all of the draft and the target's pass.
     draft_share: of those seconds.
     operations_factor: arithmetic a token over plain decoding's.
     tokens_per_second: of the whole batch, and of one device.
+    draft: one pass of what drafts; see `draft_pass`.
   """
 
   speedup: Float[Array, "..."]
@@ -117,17 +156,17 @@ def speculative_round(
   )
   plain = model_pass(target, device, setup, batch, context)
   verify = model_pass(target, device, setup, batch, context, gamma + 1)
-  draft = draft_step(drafter, device, draft_setup or setup, batch, context)
-  drafting = gamma * draft.seconds
-  seconds = drafting + verify.seconds
+  place = (device, draft_setup or setup, batch, context, gamma)
+  draft, whole = draft_pass(drafter, *place), whole_draft(drafter, *place)
+  seconds = whole.seconds + verify.seconds
   # Arithmetic of all devices, should the two models be split differently.
   ways, draft_ways = setup.ways, (draft_setup or setup).ways
-  spent = gamma * draft.operations * draft_ways + verify.operations * ways
+  spent = whole.operations * draft_ways + verify.operations * ways
   rate = batch * tokens / seconds
   return Round(
     speedup=tokens * plain.seconds / seconds,
     seconds=seconds,
-    draft_share=drafting / seconds,
+    draft_share=whole.seconds / seconds,
     operations_factor=spent / (tokens * plain.operations * ways),
     tokens_per_second=rate,
     tokens_per_second_per_device=rate / ways,

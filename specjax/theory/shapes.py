@@ -28,6 +28,8 @@ class DecoderSizes(Protocol):
   def qk_norm(self) -> bool: ...
   @property
   def tie_embeddings(self) -> bool: ...
+  @property
+  def head_size(self) -> int | None: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +38,9 @@ class ModelShape:
 
   Attributes:
     parameters: read once a pass, and 2 operations each for every token.
-    stored: parameters that memory holds for it; less than `parameters` for a
-      head that shares some of the target's.
+    stored: parameters that memory holds for it: less than `parameters` for a
+      draft that shares some of the target's, more where a table of its own is
+      only looked up.
     num_layers: with attention and a cache.
     hidden_size: of the activations that tensor parallelism sums.
   """
@@ -61,7 +64,28 @@ class ModelShape:
     return 4 * self.num_layers * self.num_heads * self.head_dim
 
 
-def _layer_parameters(sizes: DecoderSizes) -> int:
+@dataclasses.dataclass(frozen=True)
+class OnceShape:
+  """What runs once a draft, for all of its tokens, to a roofline.
+
+  A draft of G tokens reads once + G * each + shared parameters in one pass, and
+  has 2 operations a row for each of once + G * (each + shared).
+
+  Attributes:
+    once: parameters of what the tokens have in common: EAGLE-3's fusion of
+      features, the inner layer of blockwise heads.
+    each: of what each token has of its own: a head.
+    shared: read once and multiplied for each token: the vocabulary's rows that
+      heads share.
+  """
+
+  once: int = 0
+  each: int = 0
+  shared: int = 0
+
+
+def layer_parameters(sizes: DecoderSizes) -> int:
+  """Of one layer with its two norms."""
   queries = sizes.num_heads * sizes.head_dim
   keys = sizes.num_kv_heads * sizes.head_dim
   attention = sizes.hidden_size * (2 * queries + 2 * keys)
@@ -72,18 +96,25 @@ def _layer_parameters(sizes: DecoderSizes) -> int:
 
 
 def shape_of(sizes: DecoderSizes) -> ModelShape:
-  """Of a gated decoder (Llama, Qwen2, Qwen3), all parameters counted.
+  """Of a gated decoder (Llama, Qwen2, Qwen3).
 
-  The embedding table counts as read and multiplied even where it is untied from
-  the head and only a row of it is looked up: the common 2 N convention.
+  Of a whole model all parameters count. The embedding table is read and
+  multiplied even where it is untied from the head and only a row of it is
+  looked up: the common 2 N convention. Of a model with a reduced head
+  (`head_size`) a pass reads and multiplies the head's own rows; its table is
+  looked up, and only stored.
   """
   table = sizes.vocab_size * sizes.hidden_size
-  tables = table if sizes.tie_embeddings else 2 * table
-  layers = sizes.num_layers * _layer_parameters(sizes)
-  parameters = tables + layers + sizes.hidden_size
+  rest = sizes.num_layers * layer_parameters(sizes) + sizes.hidden_size
+  if sizes.head_size is not None:
+    parameters = sizes.head_size * sizes.hidden_size + rest
+    stored = parameters + table
+  else:
+    parameters = (table if sizes.tie_embeddings else 2 * table) + rest
+    stored = parameters
   return ModelShape(
     parameters=parameters,
-    stored=parameters,
+    stored=stored,
     num_layers=sizes.num_layers,
     num_heads=sizes.num_heads,
     num_kv_heads=sizes.num_kv_heads,
@@ -99,7 +130,7 @@ def head_of(sizes: DecoderSizes) -> ModelShape:
   target's own output table, which is read but stored once.
   """
   table = sizes.vocab_size * sizes.hidden_size
-  own = _layer_parameters(sizes) + 2 * sizes.hidden_size**2
+  own = layer_parameters(sizes) + 2 * sizes.hidden_size**2
   return ModelShape(
     parameters=own + table,
     stored=own,

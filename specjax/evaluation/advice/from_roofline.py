@@ -8,7 +8,7 @@ import jax
 from specjax.evaluation.advice import outlook
 from specjax.evaluation.advice.outlook import Candidate, Outlook
 from specjax.evaluation.roofline.cases import Case
-from specjax.theory import roofline
+from specjax.theory import roofline, rounds
 
 _FEW = 10  # sequences; "single digits" below
 _RARE = 0.15  # a position kept less often costs a draft step for little
@@ -128,9 +128,11 @@ def _of_candidate(one: Outlook, objective: str, batch: int) -> str:
   length = one.gamma or one.alike[0]
   words = f"{name}: {one.value:.2f} times {what} at γ {length}"
   words += f", acceptance {case.acceptance.describe()}"
-  if case.drafter.model is None:
+  if case.drafter.model is None and case.drafter.once is None:
     return f"{words}; it has no weights and no cache"
   words += f"; {one.draft_share:.0%} of a round is drafting"
+  if case.drafter.model is None:
+    return f"{words}, in one pass without a cache"
   if case.drafter.cached:
     share = case.drafter.model.cache_values / case.target.cache_values
     words += f", its cache is {share:.0%} of the target's a token"
@@ -141,7 +143,7 @@ def _length(best: Outlook) -> Iterator[str]:
   low, high = best.alike
   if low != high:
     yield f"γ {low} to {high} give within 3 % of one another"
-  if best.candidate.case.drafter.model is None:
+  if best.candidate.case.drafter == rounds.lookup():
     return
   rare = [i for i, share in enumerate(best.kept, 1) if share < _RARE]
   if rare and rare[0] > 1:

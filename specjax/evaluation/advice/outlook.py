@@ -106,7 +106,7 @@ def outlook(
 ) -> Outlook:
   """Of one candidate; see `Outlook`."""
   case = candidate.case
-  longest = case.acceptance.longest(longest)
+  longest = case.longest(longest)
   plain_fits = rows_that_fit(case, draft=False)
   fits = rows_that_fit(case, draft=True)
   batches = np.arange(1, max(plain_fits, batch) + 1)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from specjax.checkpoints.huggingface_config import config_from_dict
+from specjax.drafters import shipped
+from specjax.evaluation.roofline import trained_drafts
 from specjax.models.config import DecoderConfig
 from specjax.models.presets import PRESETS, preset
-from specjax.theory import rounds, shapes
+from specjax.theory import drafts, rounds, shapes
 from specjax.theory.batch_simulation import Simulator
 from specjax.theory.devices import Device
 from specjax.theory.roofline import Setup
@@ -16,7 +18,7 @@ from specjax.theory.rounds import Drafter
 from specjax.theory.shapes import ModelShape
 
 LOADS = ("drains", "full")
-SELF = "self:"
+SELF, LAYERS = "self:", "layers:"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,6 +113,13 @@ class Case:
     """Acceptance of each position of the draft."""
     return self.acceptance.conditional(self.gamma)
 
+  def longest(self, length: int) -> int:
+    """The longest draft up to this length that it can make and rates know."""
+    most = self.drafter.longest
+    return self.acceptance.longest(
+      length if most is None else min(length, most)
+    )
+
   @property
   def mean_context(self) -> float:
     """Tokens of a row in the cache, over its passes of plain decoding."""
@@ -146,8 +155,9 @@ def drafter_of(name: str, sizes: DecoderConfig) -> Drafter:
 
   Args:
     name: "ngram" (no weights), "head" (one layer on the target's features),
-      "self:N" (the target on N tokens of its cache), or a decoder's, which
-      drafts with a cache of its own.
+      "self:N" (the target on N tokens of its cache), "layers:N" (its first N
+      layers), a trained drafter's folder or a shipped one's name, or a
+      decoder's, which drafts with a cache of its own.
     sizes: of the target.
 
   Raises:
@@ -158,17 +168,29 @@ def drafter_of(name: str, sizes: DecoderConfig) -> Drafter:
   if name == "head":
     return rounds.separate(shapes.head_of(sizes))
   if name.startswith(SELF):
-    kept = name.removeprefix(SELF)
-    if not kept.isdecimal() or int(kept) < 1:
-      raise ValueError(f"{name!r} must be self:TOKENS, as in self:512")
-    return rounds.sparse_self(shapes.shape_of(sizes), int(kept))
+    kept = _count(name, SELF, "self:TOKENS, as in self:512")
+    return rounds.sparse_self(shapes.shape_of(sizes), kept)
+  if name.startswith(LAYERS):
+    kept = _count(name, LAYERS, "layers:N, as in layers:3")
+    return drafts.first_layers(sizes, kept)
+  if (folder := trained_drafts.find(name)) is not None:
+    return trained_drafts.drafter_of(folder, sizes)
   if name.lower() not in PRESETS and not Path(name).exists():
-    known = f"ngram, head, self:TOKENS, {', '.join(PRESETS)}, a config.json"
+    known = "ngram, head, self:TOKENS, layers:N, " + ", ".join(
+      [*shipped.names(), *PRESETS, "a trained drafter's folder, a config.json"]
+    )
     try:
       preset(name.rpartition("/")[2])
     except ValueError:
       raise ValueError(f"no drafter {name!r}: choose one of {known}") from None
   return rounds.separate(shapes.shape_of(sizes_of(name)))
+
+
+def _count(name: str, prefix: str, wanted: str) -> int:
+  kept = name.removeprefix(prefix)
+  if not kept.isdecimal() or int(kept) < 1:
+    raise ValueError(f"{name!r} must be {wanted}")
+  return int(kept)
 
 
 def check_drafters(names: Sequence[str], sizes: DecoderConfig) -> None:

@@ -41,7 +41,8 @@ def figures(case: Case) -> dict[str, Any]:
     acceptance_per_position: unconditional; draft_acceptance_rate: accepted over
       drafted; judged_acceptance_rate: accepted over judged.
     mean_acceptance_length: tokens a draft.
-    verify, draft, plain: one pass with every row running, midway.
+    verify, draft, plain: one pass with every row running, midway; a draft's is
+      over one token of each row, or over all where heads guess them at once.
     capacity: see `capacity`.
   """
   with jax.enable_x64(True):
@@ -52,7 +53,9 @@ def figures(case: Case) -> dict[str, Any]:
       "verify": roofline.model_pass(
         case.target, *place, case.batch, context, case.gamma + 1
       ),
-      "draft": rounds.draft_step(case.drafter, *place, case.batch, context),
+      "draft": rounds.draft_pass(
+        case.drafter, *place, case.batch, context, case.gamma
+      ),
       "plain": roofline.model_pass(case.target, *place, case.batch, context),
     }
     ways = case.setup.ways

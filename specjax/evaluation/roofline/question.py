@@ -2,10 +2,9 @@
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from specjax.evaluation.roofline import cases, here, recorded
+from specjax.evaluation.roofline import cases, here, of_run
 from specjax.evaluation.roofline.cases import Acceptance, Case
 from specjax.theory import devices, shapes
 from specjax.theory.devices import DEVICES, Device
@@ -21,7 +20,8 @@ class Question:
     target: its name.
     case: with the first drafter.
     drafters, devices: by name.
-    recorded: conditional acceptance of runs, by mode.
+    recorded: conditional acceptance of a run's modes with the case's drafter.
+    mode: whose acceptance the case has; None where it is not a run's.
     reached: setup of the devices whose peaks were not measured.
     measured: name of the device whose were; None without one.
   """
@@ -31,6 +31,7 @@ class Question:
   drafters: dict[str, Drafter]
   devices: dict[str, Device]
   recorded: dict[str, tuple[float, ...]]
+  mode: str | None
   reached: Setup
   measured: str | None
 
@@ -44,48 +45,41 @@ class Question:
 def ask(settings: Mapping[str, Any]) -> Question:
   """Of settings by name: the fields of configs/roofline.py.
 
+  With `acceptance_from`, `target`, `drafters` and `gamma` may be None: they are
+  then the run's own. One that is given must be the run's.
+
   Raises:
     ValueError: one that is not known or not possible.
   """
+  settings = dict(settings)
+  runs: dict[str, tuple[float, ...]] = {}
+  acceptance, mode = _acceptance(settings), None
+  if settings["acceptance_from"] is not None:
+    one, runs = _of_run(settings)
+    acceptance = dataclasses.replace(acceptance, recorded=one.rates)
+    mode = one.mode.name
   sizes = cases.sizes_of(settings["target"])
   names = list(settings["drafters"])
   cases.check_drafters(names, sizes)
   drafters = {name: cases.drafter_of(name, sizes) for name in names}
-  chips = settings["chips"]
-  if chips < 1:
-    raise ValueError(f"chips must be at least 1, got {chips}")
-  runs: dict[str, tuple[float, ...]] = {}
-  acceptance = _acceptance(settings)
-  if settings["acceptance_from"] is not None:
-    runs = recorded.read(Path(settings["acceptance_from"]))
-    rates = _choose(runs, settings["mode"])
-    acceptance = dataclasses.replace(acceptance, recorded=rates)
   gamma = settings["gamma"]
   if acceptance.longest(gamma) < gamma:
     raise ValueError(
       f"acceptance is recorded for {acceptance.longest(gamma)} positions, not"
       f" for gamma {gamma}"
     )
+  most = drafters[names[0]].longest
+  if most is not None and gamma > most:
+    raise ValueError(f"{names[0]} drafts {most} tokens at most, not {gamma}")
   place = settings["device"]
-  known = dict(DEVICES)
+  device, setup, reached = stand_on(place, settings)
   measured = here.NAME if place == here.NAME else None
-  if measured:
-    known = {here.NAME: here.measure(), **known}
-  elif place not in known:
-    devices.device(place)  # says what there is
-  if chips > 1 and not known[place].link:
-    raise ValueError(f"{chips} chips need a device with links to others")
-  reached = _setup(settings, bool(measured))
-  setup = reached
-  if measured:
-    setup = dataclasses.replace(
-      reached, bandwidth_share=1.0, operations_share=1.0
-    )
+  known = {**({here.NAME: device} if measured else {}), **DEVICES}
   case = Case(
     target=shapes.shape_of(sizes),
     drafter=drafters[names[0]],
     draft=names[0],
-    device=known[place],
+    device=device,
     place=place,
     setup=setup,
     acceptance=acceptance,
@@ -97,8 +91,71 @@ def ask(settings: Mapping[str, Any]) -> Question:
     memory_share=float(settings["memory_share"]),
   )
   return Question(
-    settings["target"], case, drafters, known, runs, reached, measured
+    target=settings["target"],
+    case=case,
+    drafters=drafters,
+    devices=known,
+    recorded=runs,
+    mode=mode,
+    reached=reached,
+    measured=measured,
   )
+
+
+def stand_on(
+  place: str, settings: Mapping[str, Any]
+) -> tuple[Device, Setup, Setup]:
+  """A device by name, how it runs, and how listed ones would.
+
+  The machine at hand is measured, and reaches all of what was measured.
+
+  Raises:
+    ValueError: no such device, or one that cannot run so.
+  """
+  chips = settings["chips"]
+  if chips < 1:
+    raise ValueError(f"chips must be at least 1, got {chips}")
+  measured = place == here.NAME
+  device = here.measure() if measured else devices.device(place)
+  if chips > 1 and not device.link:
+    raise ValueError(f"{chips} chips need a device with links to others")
+  reached = _setup(settings, measured)
+  setup = reached
+  if measured:
+    setup = dataclasses.replace(
+      reached, bandwidth_share=1.0, operations_share=1.0
+    )
+  return device, setup, reached
+
+
+def _of_run(
+  settings: dict[str, Any],
+) -> tuple[of_run.Drafted, dict[str, tuple[float, ...]]]:
+  """(the mode, rates of all with its drafter); completes the settings."""
+  given = settings["target"]
+  run = of_run.read(settings["acceptance_from"], settings["categories"], given)
+  names = list(settings["drafters"] or [])
+  if len(names) > 1:
+    raise ValueError(
+      f"an acceptance is of one drafter, not of {len(names)}: with"
+      " --acceptance_from name one, or none for the run's own"
+    )
+  one = run.choose(settings["mode"], *names)
+  draft = names[0] if names else one.draft
+  if draft is None:
+    raise ValueError(
+      f"what {one.said} costs is not known here: say with --draft what it is"
+    )
+  settings["drafters"] = (draft,)
+  settings["target"] = run.target_for(given, draft)
+  if settings["gamma"] is None:
+    settings["gamma"] = len(one.rates)
+  rates = {
+    other.mode.name: other.rates
+    for other in run.modes
+    if other.said == one.said
+  }
+  return one, rates
 
 
 def _acceptance(settings: Mapping[str, Any]) -> Acceptance:
@@ -107,18 +164,6 @@ def _acceptance(settings: Mapping[str, Any]) -> Acceptance:
     raise ValueError(f"shape is constant or falling, got {shape!r}")
   ratio = 1.0 if shape == "constant" else float(settings["ratio"])
   return Acceptance(float(settings["acceptance"]), ratio)
-
-
-def _choose(
-  runs: Mapping[str, tuple[float, ...]], mode: str | None
-) -> tuple[float, ...]:
-  """Rates of the mode named, or of the only one."""
-  if mode is None and len(runs) == 1:
-    return next(iter(runs.values()))
-  if mode not in runs:
-    asked = "name a" if mode is None else f"no {mode!r}: name a"
-    raise ValueError(f"{asked} mode of the run: {', '.join(runs)}")
-  return runs[mode]
 
 
 def _setup(settings: Mapping[str, Any], measured: bool) -> Setup:

@@ -39,11 +39,12 @@ def study(
     would print it.
     batch, gamma, context: {value, idle_share, fits, and the chief figures} of
     the case at each value; drafters: {name: {batch, gamma, context: the
-    speedups}}; capacity: {name: see `figures.capacity`}.
+    speedups, None where it has not so many heads}}; capacity: {name: see
+    `figures.capacity`} of those that have.
     best_gamma: [of each batch], 0 where no draft length gains.
   """
   case = asked.case
-  longest = case.acceptance.longest(longest)
+  longest = case.longest(longest)
   axes = {
     "batch": sorted({*batches, case.batch}),
     "gamma": sorted({*range(1, longest + 1), case.gamma}),
@@ -56,7 +57,9 @@ def study(
     }
     for name in asked.drafters
   }
-  own = found[case.draft]
+  own = {
+    axis: [r for r in rows if r] for axis, rows in found[case.draft].items()
+  }
   chief = figures(case)
   return {
     "case": describe(asked),
@@ -69,7 +72,8 @@ def study(
     ],
     "drafters": {
       name: {
-        axis: [row["speedup"] for row in rows] for axis, rows in parts.items()
+        axis: [row and row["speedup"] for row in rows]
+        for axis, rows in parts.items()
       }
       for name, parts in found.items()
     },
@@ -78,14 +82,17 @@ def study(
         "capacity"
       ]
       for name in asked.drafters
+      if asked.with_drafter(name).longest(case.gamma) == case.gamma
     },
   }
 
 
-def _at(case: Case, axis: str, value: int) -> dict[str, Any]:
+def _at(case: Case, axis: str, value: int) -> dict[str, Any] | None:
   batch, gamma, context = (
     value if axis == name else getattr(case, name) for name in AXES
   )
+  if case.longest(gamma) < gamma:
+    return None
   case = dataclasses.replace(case, batch=batch, gamma=gamma, context=context)
   found = figures(case)
   return {
@@ -135,6 +142,7 @@ def describe(asked: Question) -> dict[str, Any]:
     "memory": case.device.memory,
     **dataclasses.asdict(case.setup),
     "acceptance": case.acceptance.describe(),
+    "mode": asked.mode,
     "conditional": list(case.conditional),
     "batch": case.batch,
     "context": case.context,

@@ -11,7 +11,7 @@ import jinja2
 
 from specjax.evaluation.roofline.cases import Case
 from specjax.evaluation.roofline.question import Question
-from specjax.theory.shapes import ModelShape
+from specjax.theory.shapes import ModelShape, OnceShape
 
 FILE = "roofline.html"
 ARITHMETIC = "arithmetic.js"
@@ -97,6 +97,8 @@ def render(data: Mapping[str, Any]) -> str:
   for drafter in data["drafters"]:
     if drafter["model"] is not None:
       models.append((drafter["label"], ModelShape(**drafter["model"])))
+    elif drafter["once"] is not None:
+      models.append((drafter["label"], _one_token(drafter["once"])))
   made = jinja2.Environment(
     loader=jinja2.FileSystemLoader(_HERE),
     autoescape=True,
@@ -113,6 +115,13 @@ def render(data: Mapping[str, Any]) -> str:
     style_hash=_hash(style),
     script_hash=_hash(script),
   )
+
+
+def _one_token(once: Mapping[str, int]) -> ModelShape:
+  """Heads without a cache, as they guess one token."""
+  shape = OnceShape(**once)
+  read = shape.once + shape.each + shape.shared
+  return ModelShape(read, read, 0, 1, 1, 1, 1)
 
 
 def own(name: str) -> str:

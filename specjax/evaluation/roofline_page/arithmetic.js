@@ -13,6 +13,17 @@ const arithmetic = (() => {
   const weightBytes = (parameters, setup) =>
     parameters * setup.weight_bits / 8 / setup.ways;
 
+  // Of a pass that reads so many bytes and does so many operations.
+  const timed = (device, setup, bytes, operations, exchange, fixed) => {
+    const memory = bytes / (device.bandwidth * setup.bandwidth_share);
+    const sums = operations / (device.operations * setup.operations_share);
+    const seconds = Math.max(memory, sums) + exchange + fixed;
+    return {
+      seconds, memory_seconds: memory, arithmetic_seconds: sums,
+      exchange_seconds: exchange, bytes, operations,
+      idle_share: 1 - sums / seconds,
+    };
+  };
   // A pass of `batch` rows, each of `queries` tokens, on each of the devices.
   const modelPass = (model, device, setup, batch, context, queries) => {
     const { ways } = setup;
@@ -21,8 +32,6 @@ const arithmetic = (() => {
       batch * context * cacheBytes(model, setup);
     const operations =
       batch * queries * (2 * model.parameters + context * attention) / ways;
-    const memory = bytes / (device.bandwidth * setup.bandwidth_share);
-    const sums = operations / (device.operations * setup.operations_share);
     let exchange = 0;
     if (ways > 1) {
       const moved = 2 * model.hidden_size * batch * queries;
@@ -30,23 +39,41 @@ const arithmetic = (() => {
       const hops = 2 * (ways - 1) * setup.hop_seconds;
       exchange = 2 * model.num_layers * (ring + hops);
     }
-    const seconds = Math.max(memory, sums) + exchange + setup.fixed_seconds;
-    return {
-      seconds, memory_seconds: memory, arithmetic_seconds: sums,
-      exchange_seconds: exchange, bytes, operations,
-      idle_share: 1 - sums / seconds,
-    };
+    return timed(
+      device, setup, bytes, operations, exchange, setup.fixed_seconds);
+  };
+  // What runs once a draft of `gamma` tokens, for all of them.
+  const oncePass = (once, device, setup, batch, gamma, fixed) => {
+    const bytes = weightBytes(once.once + once.shared + gamma * once.each, setup);
+    const used = once.once + gamma * (once.each + once.shared);
+    return timed(device, setup, bytes, 2 * batch * used / setup.ways, 0, fixed);
   };
   const NOTHING = {
     seconds: 0, memory_seconds: 0, arithmetic_seconds: 0, exchange_seconds: 0,
     bytes: 0, operations: 0, idle_share: null,
   };
-  // Drafting one token in each row; a drafter without a model is free.
-  const draftStep = (drafter, device, setup, batch, context) => {
-    if (!drafter.model) return NOTHING;
-    const seen = drafter.longest_context === null
-      ? context : Math.min(context, drafter.longest_context);
-    return modelPass(drafter.model, device, setup, batch, seen, 1);
+  // One pass of what drafts: over a token of each row, or over all of a draft
+  // where heads guess them at once. A drafter without weights is free.
+  const draftPass = (drafter, device, setup, batch, context, gamma) => {
+    if (drafter.model) {
+      const seen = drafter.longest_context === null
+        ? context : Math.min(context, drafter.longest_context);
+      return modelPass(drafter.model, device, setup, batch, seen, 1);
+    }
+    if (!drafter.once) return NOTHING;
+    return oncePass(
+      drafter.once, device, setup, batch, gamma, setup.fixed_seconds);
+  };
+  // Seconds and operations of all passes of one draft.
+  const wholeDraft = (drafter, device, setup, batch, context, gamma) => {
+    const one = draftPass(drafter, device, setup, batch, context, gamma);
+    if (!drafter.model) return one;
+    const once = drafter.once
+      ? oncePass(drafter.once, device, setup, batch, gamma, 0) : NOTHING;
+    return {
+      seconds: gamma * one.seconds + once.seconds,
+      operations: gamma * one.operations + once.operations,
+    };
   };
 
   const products = (conditional) => {
@@ -118,17 +145,17 @@ const arithmetic = (() => {
       t.drafts += c.batch * share;
       eachCount(c.batch, share, (active, chance) => {
         const at = c.context + done;
-        const draft = draftStep(c.drafter, c.device, c.setup, active, at);
+        const draft = wholeDraft(
+          c.drafter, c.device, c.setup, active, at, gamma);
         const verify = modelPass(
           c.target, c.device, c.setup, active, at, gamma + 1);
-        const drafting = gamma * draft.seconds;
-        const seconds = drafting + verify.seconds;
+        const seconds = draft.seconds + verify.seconds;
         t.seconds += chance * seconds;
-        t.draft_seconds += chance * drafting;
+        t.draft_seconds += chance * draft.seconds;
         t.arithmetic_seconds += chance * verify.arithmetic_seconds;
         t.verify_seconds += chance * verify.seconds;
         t.operations += chance * c.setup.ways *
-          (gamma * draft.operations + verify.operations);
+          (draft.operations + verify.operations);
         t.rounds += chance;
         t.row_seconds += chance * seconds * active / c.batch;
       });
@@ -147,27 +174,27 @@ const arithmetic = (() => {
   // One round of `batch` rows at a context, all of them running.
   const round = (c, batch, context) => {
     const gamma = c.conditional.length;
-    const draft = draftStep(c.drafter, c.device, c.setup, batch, context);
+    const place = [c.drafter, c.device, c.setup, batch, context, gamma];
+    const draft = draftPass(...place);
+    const whole = wholeDraft(...place);
     const plain = modelPass(c.target, c.device, c.setup, batch, context, 1);
     const verify = modelPass(
       c.target, c.device, c.setup, batch, context, gamma + 1);
-    const drafting = gamma * draft.seconds;
-    return { draft, plain, verify, drafting, seconds: drafting + verify.seconds };
+    return { draft, whole, plain, verify, seconds: whole.seconds + verify.seconds };
   };
 
   // Totals of rows that are always replaced.
   const full = (c) => {
-    const gamma = c.conditional.length;
     const one = round(c, c.batch, meanContext(c));
     const turns = c.new_tokens / tokensOf(c.conditional);
     const seconds = turns * one.seconds;
     return {
       seconds,
-      draft_seconds: turns * one.drafting,
+      draft_seconds: turns * one.whole.seconds,
       arithmetic_seconds: turns * one.verify.arithmetic_seconds,
       verify_seconds: turns * one.verify.seconds,
       operations: turns * c.setup.ways *
-        (gamma * one.draft.operations + one.verify.operations),
+        (one.whole.operations + one.verify.operations),
       plain_seconds: c.new_tokens * one.plain.seconds,
       plain_operations: c.new_tokens * one.plain.operations * c.setup.ways,
       rounds: turns,

@@ -15,8 +15,10 @@ import numpy as np
 from specjax.evaluation import roofline_page
 from specjax.evaluation.roofline import cases, figures
 from specjax.evaluation.roofline.cases import Acceptance, Case
-from specjax.theory import devices, shapes
+from specjax.models.config import DecoderConfig
+from specjax.theory import devices, drafts, shapes
 from specjax.theory.roofline import Setup
+from specjax.theory.rounds import Drafter
 
 TOLERANCE = 1e-6
 _BROWSERS = (
@@ -37,7 +39,17 @@ _QUIET = (
   "--disable-sync",
 )
 _TARGETS = ("qwen3-8b", "llama-3.1-8b", "qwen2.5-72b", "smollm2-135m")
-_DRAFTS = ("qwen3-0.6b", "llama-3.2-1b", "ngram", "head", "self:512")
+_DRAFTS = (
+  "qwen3-0.6b",
+  "llama-3.2-1b",
+  "ngram",
+  "head",
+  "self:512",
+  "eagle3",
+  "medusa",
+  "blockwise",
+)
+_MOST = 16  # tokens of a draft
 # Compared as they are: near 0 they are differences of equals.
 _SHARES = ("idle_share", "draft_share")
 
@@ -60,7 +72,7 @@ def _random_case(rng: np.random.Generator) -> Case:
   ratio = one((1.0, float(rng.uniform(0.5, 1))))
   return Case(
     target=shapes.shape_of(sizes),
-    drafter=cases.drafter_of(draft, sizes),
+    drafter=_drafter(draft, sizes),
     draft=draft,
     device=devices.device(place),
     place=place,
@@ -77,10 +89,22 @@ def _random_case(rng: np.random.Generator) -> Case:
     batch=spread(1, 1024),
     context=spread(1, 131072),
     new_tokens=spread(1, 512),
-    gamma=int(rng.integers(1, 17)),
+    gamma=int(rng.integers(1, _MOST + 1)),
     load=one(cases.LOADS),
     memory_share=float(rng.uniform(0.5, 1)),
   )
+
+
+def _drafter(name: str, sizes: DecoderConfig) -> Drafter:
+  """By name; trained drafters at sizes that none need have."""
+  width = sizes.hidden_size
+  if name == "eagle3":
+    return drafts.eagle(sizes, head_size=8192, fc_norm=True)
+  if name == "medusa":
+    return drafts.medusa(width, 8192, _MOST, own_heads=False)
+  if name == "blockwise":
+    return drafts.blockwise(width, 8192, _MOST, inner_size=width)
+  return cases.drafter_of(name, sizes)
 
 
 def largest_difference(

@@ -85,12 +85,14 @@
     } catch { /* a page that was opened in a frame without an address */ }
   };
 
+  const named = (list, name) => list.find((entry) => entry.name === name);
   const recordedRates = (settings) => (settings.shape.startsWith("recorded")
     ? data.recorded[+settings.shape.split(" ")[1]].rates : null);
-  const longest = (settings) => {
-    const rates = recordedRates(settings);
-    return rates ? Math.min(rates.length, data.longest) : data.longest;
-  };
+  // The longest draft that a drafter has heads for, and acceptance is known of.
+  const longest = (settings) => Math.min(
+    data.longest,
+    recordedRates(settings)?.length ?? Infinity,
+    named(data.drafters, settings.drafter).longest ?? Infinity);
   const conditionalOf = (settings) => {
     const rates = recordedRates(settings);
     if (rates) return rates.slice(0, settings.gamma);
@@ -98,7 +100,6 @@
     return Array.from({ length: settings.gamma }, (_, i) =>
       settings.first * ratio ** i);
   };
-  const named = (list, name) => list.find((entry) => entry.name === name);
   const caseOf = (settings) => {
     const device = named(data.devices, settings.device);
     const reached = device.measured
@@ -159,8 +160,10 @@
       percent(f.draft_acceptance_rate),
       `${digits(f.accepted, 0)} of ${digits(f.drafted, 0)}`);
     put("draft_share", f.draft_share, percent(f.draft_share),
-      f.draft.seconds ? `${gamma} steps of ${milli(f.draft.seconds)}`
-        : "no weights to read");
+      !f.draft.seconds ? "no weights to read"
+        : named(data.drafters, state.drafter).model
+          ? `${gamma} steps of ${milli(f.draft.seconds)}`
+          : `one pass of ${milli(f.draft.seconds)}`);
     put("operations_factor", f.operations_factor, times(f.operations_factor),
       "for the same tokens");
     put("idle_share", f.verify.idle_share, percent(f.verify.idle_share),
@@ -303,9 +306,11 @@
 
   const lines = (xs, change) => data.drafters.map((d) => ({
     label: d.label, chosen: d.name === state.drafter,
-    points: xs.map((value) =>
-      [value, figuresOf(but({ drafter: d.name, ...change(value) })).speedup]),
-  }));
+    points: xs.map((value) => but({ drafter: d.name, ...change(value) }))
+      .map((one, i) => [xs[i], one])
+      .filter(([, one]) => one.gamma <= longest(one))
+      .map(([value, one]) => [value, figuresOf(one).speedup]),
+  })).filter((line) => line.points.length);
 
   const table = () => {
     const rows = steps.batch.map((batch) => {

@@ -153,13 +153,14 @@ def test_a_question_of_records(ask, build, lookup, tmp_path):
   path = tmp_path / records.FILE
   answer = build(lookup, "q", [(3, 3, 4, 4), (3, 0, 1, 4)] * 40)
   records.append(path, answer.to_json())
-  asked = ask(acceptance_from=str(tmp_path), gamma=2)
+  own = dict(acceptance_from=str(tmp_path), drafters=("ngram",))
+  asked = ask(**own, gamma=2)
   assert asked.case.acceptance.recorded == (0.5, 1.0, 1.0)
   assert asked.case.conditional == (0.5, 1.0)
   with pytest.raises(ValueError, match="recorded for 3 positions, not for"):
-    ask(acceptance_from=str(tmp_path), gamma=4)
+    ask(**own, gamma=4)
   with pytest.raises(ValueError, match="no 'x': name a mode.*ngram k=3"):
-    ask(acceptance_from=str(tmp_path), gamma=2, mode="x")
+    ask(**own, gamma=2, mode="x")
 
 
 def test_a_study(ask):
