@@ -1,9 +1,11 @@
 """Settings that every test runs under.
 
 Eight simulated devices, warnings as errors (pyproject.toml), rank promotion and
-key reuse as errors. LLVM optimises less than it does for users: compilation is
-most of the tests' time. Compiled programs are kept between runs where
-SPECJAX_TEST_CACHE names a folder.
+key reuse as errors. Compilation is most of the tests' time, so programs are
+compiled in a third of what it takes for users: LLVM does not optimise them, and
+fused operations are emitted the plain way. What a test marked `runs_long`
+compiles is optimised: it would spend more on running. Compiled programs are
+kept between runs where SPECJAX_TEST_CACHE names a folder.
 """
 
 import os
@@ -12,10 +14,12 @@ import pathlib
 for _flag in (
   "--xla_force_host_platform_device_count=8",
   "--xla_backend_optimization_level=1",
+  "--xla_cpu_use_fusion_emitters=false",
 ):
   if _flag not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_flag}"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # of commands too
 
 import jax  # noqa: E402  (the flags above are read when jax starts)
 import pytest  # noqa: E402
@@ -25,6 +29,15 @@ jax.config.update("jax_debug_key_reuse", True)
 if _folder := os.environ.get("SPECJAX_TEST_CACHE"):
   jax.config.update("jax_compilation_cache_dir", os.path.abspath(_folder))
   jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+  """Optimises what a test that runs long compiles, its fixtures' too."""
+  quick = item.get_closest_marker("runs_long") is None
+  jax.config.update("jax_disable_most_optimizations", quick)
+  return (yield)
+
 
 # Every compiled program is some 16 mappings of memory, and Linux allows a
 # process 65,530: past that XLA aborts in whatever it compiles or writes next.

@@ -88,7 +88,8 @@ class Transformer:
 
   def init(self, key: Key[Array, ""]) -> PyTree:
     """Random weights in config.dtype; the key is consumed."""
-    return jax.jit(self._init)(key)
+    # By the class, so that equal models share one program.
+    return jax.jit(type(self)._init, static_argnums=0)(self, key)
 
   def abstract_params(self) -> PyTree:
     """Shapes and dtypes of the weights, nothing allocated."""

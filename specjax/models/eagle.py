@@ -123,7 +123,8 @@ class EagleHead:
 
   def init(self, key: Key[Array, ""]) -> PyTree:
     """Random trained weights in the layer's dtype; the key is consumed."""
-    return jax.jit(self._init)(key)
+    # By the class, so that equal drafts share one program.
+    return jax.jit(type(self)._init, static_argnums=0)(self, key)
 
   def init_cache(self, batch: int, capacity: int) -> Cache:
     """An empty cache of the one layer."""

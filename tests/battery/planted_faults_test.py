@@ -20,6 +20,8 @@ from specjax.sampling import Purpose, round_uniform
 from specjax.testing import model_case, run_battery
 from specjax.types import Sampling, Streams, Verdict
 
+pytestmark = pytest.mark.runs_long  # laws of 131,072 rows
+
 
 @dataclasses.dataclass(frozen=True)
 class Faulty:

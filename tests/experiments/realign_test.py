@@ -20,7 +20,7 @@ def call(call_command, monkeypatch):
 
 def test_a_table_json_and_a_figure(call, tmp_path):
   folder = tmp_path / "out"
-  status, out, err = call("--seeds=2", "--json", f"--output={folder}")
+  status, out, err = call("--worlds=2", "--json", f"--output={folder}")
   assert status == 0, err
   record = json.loads(out)
   assert [*record["objectives"]] == ["stale", *toy.OBJECTIVES]
@@ -29,12 +29,12 @@ def test_a_table_json_and_a_figure(call, tmp_path):
   assert sft["low"] < sft["mean"] < sft["high"]
   assert json.loads((folder / "realign.json").read_text()) == record
   assert (folder / "realign.png").read_bytes().startswith(b"\x89PNG")
-  status, _, err = call("--seeds=1", f"--output={folder}")
+  status, _, err = call("--worlds=1", f"--output={folder}")
   assert status == 1 and "already holds realign.json" in err
-  _, out, _ = call("--seeds=2")
+  _, out, _ = call("--worlds=2")
   assert "total_variation" in out and "3.96" in out
 
 
-def test_no_seed_is_one_line(call):
-  status, out, err = call("--seeds=0")
+def test_no_world_is_one_line(call):
+  status, out, err = call("--worlds=0")
   assert status == 1 and not out and err.count("\n") == 1

@@ -1,6 +1,7 @@
 """What EAGLE's training counts, leaves out, and adds up."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -55,6 +56,7 @@ def batch_of(seed=0, size=SIZE):
   )
 
 
+@functools.cache
 def start(trainee, reduced=True):
   frozen = frozen_of(reduced)
   params = trainee.init(jax.random.key(7), frozen)
