@@ -86,7 +86,7 @@ def claim(
   path: Path,
   config: Mapping[str, Any],
   machine: Mapping[str, Any],
-  overwrite: bool = False,
+  overwrite: bool | None = None,
   command: str = "",
 ) -> Generator[RunFolder]:
   """Makes the folder, or goes on with the one that the same run left.
@@ -95,7 +95,8 @@ def claim(
     path: of the folder.
     config: all that decides what is measured.
     machine: what it is measured on.
-    overwrite: whether to remove another run's files first.
+    overwrite: whether to remove another run's files first; None where the
+      command does not offer it.
     command: what started it, kept for readers.
 
   Raises:
@@ -119,7 +120,7 @@ def claim(
     if overwrite and (path / CONFIG).exists():
       _clear(path)
     else:
-      _check(path, stated)
+      _check(path, stated, offered=overwrite is not None)
     if not (path / CONFIG).exists():
       kept = {"command": command, **stated}
       text = json.dumps(kept, indent=2, ensure_ascii=False)
@@ -136,7 +137,7 @@ def _clear(path: Path) -> None:
     shutil.rmtree(path / name, ignore_errors=True)
 
 
-def _check(path: Path, stated: dict[str, Any]) -> None:
+def _check(path: Path, stated: dict[str, Any], *, offered: bool) -> None:
   if not (path / CONFIG).exists():
     if other := sorted(p.name for p in path.iterdir() if p.name != _LOCK):
       raise ValueError(
@@ -154,14 +155,18 @@ def _check(path: Path, stated: dict[str, Any]) -> None:
     more = f"; and {len(differs) - 3} more" if len(differs) > 3 else ""
     raise ValueError(
       f"{path} holds another run ({'; '.join(differs[:3])}{more}): choose"
-      " another --output, or --overwrite it"
+      f" another --output{', or --overwrite it' if offered else ''}"
     )
 
 
-def _differences(there: dict[str, Any], now: dict[str, Any]):
+def _differences(there: dict[str, Any], now: dict[str, Any], above: str = ""):
+  """(name, old, new), of a section each of its fields: "optimizer.eps"."""
   for name in dict.fromkeys([*there, *now]):
-    if there.get(name) != now.get(name):
-      yield name, there.get(name), now.get(name)
+    old, new = there.get(name), now.get(name)
+    if isinstance(old, dict) and isinstance(new, dict):
+      yield from _differences(old, new, f"{above}{name}.")
+    elif old != new:
+      yield f"{above}{name}", old, new
 
 
 def _short(value: Any) -> str:

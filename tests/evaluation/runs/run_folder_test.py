@@ -33,6 +33,11 @@ def test_the_same_run_goes_on(tmp_path):
     ({**CONFIG, "model": "big"}, MACHINE, 'model: "tiny" there, "big" now'),
     ({**CONFIG, "new": 1}, MACHINE, "new: null there, 1 now"),
     (CONFIG, {**MACHINE, "cpu": "two"}, 'cpu: "one" there, "two" now'),
+    (
+      CONFIG,
+      {**MACHINE, "versions": {"jax": "2"}},
+      r'run \(versions.jax: "1" there, "2" now\): choose another --output$',
+    ),
   ],
 )
 def test_another_run_is_refused_and_what_differs_named(
@@ -49,6 +54,14 @@ def test_another_run_is_refused_and_what_differs_named(
     assert not (tmp_path / "records.jsonl").exists()
   assert run_folder.read_config(tmp_path)["machine"] == machine
   assert (tmp_path / "notes.txt").exists()
+
+
+def test_a_command_that_offers_it_says_so(tmp_path):
+  with claim(tmp_path):
+    pass
+  with pytest.raises(ValueError, match="--output, or --overwrite it"):
+    with claim(tmp_path, {}, overwrite=False):
+      pass
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
