@@ -2,7 +2,8 @@
 
 Each is a folder of `checkpoints.drafter_files` made by a recipe of
 configs/train: specjax/shipped/MODEL/KIND. Its name is MODEL:KIND, and where a
-drafter is given no draft, that of its target is taken.
+drafter is given no draft, that of its target is taken. Beside them are the
+conversations that they were trained on, which the model wrote.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from specjax.checkpoints.names import EMBEDDED
 from specjax.drafters.settings import DrafterSettings
 
 FOLDER = Path(__file__).parent.parent / "shipped"
+_CHATS = "chats.npz"  # of training/data/packing.py
 
 
 def names() -> list[str]:
@@ -31,6 +33,12 @@ def find(name: str | os.PathLike[str]) -> Path | None:
   if not colon or own is None or f"{own}:{kind}" not in names():
     return None
   return FOLDER / own / kind
+
+
+def conversations(model: str) -> Path | None:
+  """The file of what an embedded model wrote, None where there is none."""
+  path = FOLDER / (_embedded(model) or "") / _CHATS
+  return path if path.is_file() else None
 
 
 def completed(

@@ -7,6 +7,7 @@ import pytest
 from specjax.checkpoints.drafter_files import CONFIG
 from specjax.drafters import DrafterSettings, registry, shipped, trained
 from specjax.evaluation.runs import grid
+from specjax.training import data
 
 NONE = DrafterSettings()
 
@@ -64,3 +65,21 @@ def test_a_grid_takes_them(folder):
   assert found == [None, "smollm2-135m:eagle3", None]
   with pytest.raises(ValueError, match="needs the folder of"):
     grid.expand(grid.Grid(drafters=("eagle3",), target="some/other"))
+
+
+def test_conversations_lie_beside_them(folder):
+  assert shipped.conversations("smollm2-135m") is None
+  file = folder / "smollm2-135m" / "chats.npz"
+  file.touch()
+  assert shipped.conversations("SmolLM2-135M-Instruct") == file
+  assert shipped.conversations("org/name") is None
+  assert len(shipped.names()) == 2
+
+
+def test_what_is_shipped_is_whole():
+  """Each conversation is the default model's; each drafter says its kind."""
+  for name in shipped.names():
+    assert trained.kind_of(name) == name.partition(":")[2]
+  texts = data.unpack(shipped.conversations("smollm2-135m"))
+  assert len({text.id for text in texts}) == len(texts) > 500
+  assert max(max(text.token_ids) for text in texts) < 49152
