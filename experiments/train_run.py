@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 from absl import flags
 from jaxtyping import PyTree
 
-from experiments import memory, setup, train_show
+from experiments import memory, setup, train_data, train_show, train_trial
 from experiments.command import INTERRUPTED
-from experiments.train_recipes import KINDS
+from experiments.train_data import Material
 from experiments.train_settings import Settings
 from specjax import checkpoints, sharding
 from specjax.checkpoints.drafter_files import (
@@ -31,8 +31,8 @@ from specjax.drafters.trained import TRAINED
 from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
 from specjax.text import Tokenizer
-from specjax.training import data, evaluation
-from specjax.training.data import Batches, Conversation, Store
+from specjax.training import data
+from specjax.training.data import Conversation, Store
 from specjax.training.trainer import Trained, Trainer
 from specjax.training.types import Frozen, Trainee
 
@@ -48,22 +48,47 @@ def run(settings: Settings, output: str, *, as_json: bool) -> int:
     ValueError: in one line; before a model is loaded for what is known then.
   """
   source = checkpoints.resolve(settings.model)
-  mesh = _mesh(settings)
   path = Path(output)
-  config = settings.record()
   try:
-    with run_folder.claim(path, config, {}, command=_command()):
-      if not (path / SUMMARY).exists():
-        setup.use_compilation_cache(FLAGS.compilation_cache)
-        setup.report(f"loading {source.name}")
-        target = load_model(source, settings.dtype)
-        memory.reuse_freed_memory()
-        _write(path / SUMMARY, _stages(settings, target, path, mesh, config))
-      train_show.show(_read(path / SUMMARY), path, as_json=as_json)
+    summary = complete(settings, path, lambda: load(source, settings.dtype))
+    train_show.show(summary, path, as_json=as_json)
   except KeyboardInterrupt:
     setup.report("interrupted; run the same command to go on")
     return INTERRUPTED
   return 0
+
+
+def load(source: checkpoints.Source, dtype: str | None) -> LoadedModel:
+  """The target, and the process made ready to compile for it."""
+  setup.use_compilation_cache(FLAGS.compilation_cache)
+  setup.report(f"loading {source.name}")
+  target = load_model(source, dtype)
+  memory.reuse_freed_memory()
+  return target
+
+
+def complete(
+  settings: Settings,
+  path: Path,
+  load: Callable[[], LoadedModel],
+  command: str | None = None,
+) -> dict[str, Any]:
+  """The summary of a run's folder, after all that it lacked was made.
+
+  Args:
+    load: gives the target, where it is needed.
+    command: what started it, for readers; None is this process's.
+
+  Raises:
+    ValueError: in one line.
+  """
+  mesh, config = _mesh(settings), settings.record()
+  command = _command() if command is None else command
+  with run_folder.claim(path, config, {}, command=command):
+    if not (path / SUMMARY).exists():
+      found = _stages(settings, load(), path, mesh, config)
+      write(path / SUMMARY, found)
+    return read(path / SUMMARY)
 
 
 def _command() -> str:
@@ -79,36 +104,37 @@ def _mesh(settings: Settings):
 
 def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
   """The summary, after all that is missing was made."""
-  tokenizer = target.tokenizer
-  if tokenizer is None:
+  if target.tokenizer is None:
     raise ValueError(f"{target.name} has no tokenizer to read prompts with")
   if not isinstance(target.model, Transformer):
     raise ValueError(f"{target.name} has no features to train on")
   trainee = settings.recipe.build(target.model)
   _check_room(settings, trainee, target)
-  texts = _conversations(settings, target, tokenizer, path)
-  labelling = dataclasses.replace(settings.labelling, taps=trainee.taps)
-  setup.report("labels: one pass of the target over every text")
-  data.label(target, texts, path / "labels", labelling, setup.report)
-  store = Store(path / "labels")
   start = _start(settings, trainee)
-  if start is None:
-    ids = _token_ids(settings, tokenizer, store)
+  if settings.ends.as_it_is:
+    assert start is not None
+    frozen, trained = _frozen(target, start.token_ids), _as_it_is(start)
+    texts = train_data.conversations(settings, target, path)
+    learnt: dict[str, Any] = {"conversations": len(texts), "answer_tokens": 0}
   else:
-    ids = None if start.token_ids is None else jnp.asarray(start.token_ids)
-  frozen = Frozen(target.params, ids)
-  params = None if start is None else jax.tree.map(jnp.asarray, start.params)
-  trained = _train(settings, trainee, frozen, params, store, path, mesh)
+    material = train_data.prepare(settings, trainee, start, target, path)
+    texts, learnt = material.texts, material.figures()
+    if start is None:
+      ids = _token_ids(settings, target.tokenizer, material.stores[0])
+    else:
+      ids = start.token_ids
+    frozen = _frozen(target, ids)
+    params = None if start is None else jax.tree.map(jnp.asarray, start.params)
+    trained = _train(settings, trainee, frozen, params, material, path, mesh)
   _save(settings, trainee, frozen, trained, target, path)
   # What is tried is what is stored, which int8 and bfloat16 have rounded.
   stored = jax.tree.map(jnp.asarray, read_drafter(path / TRAINED).params)
-  trained = dataclasses.replace(trained, params=stored)
-  found = _evaluate(settings, trainee, frozen, trained, target, texts, path)
+  found = _evaluate(settings, trainee, frozen, stored, target, texts, path)
   return {
     "recipe": settings.recipe.kind,
     "objective": dataclasses.asdict(settings.recipe.objective),
     "smoke": settings.smoke,
-    "conversations": len(texts),
+    **learnt,
     "positions": trained.positions,
     "steps": trained.steps,
     "best_step": trained.step,
@@ -117,43 +143,41 @@ def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
     "acceptance": list(trained.acceptance),
     "acceptance_length": trained.acceptance_length,
     "temperature": settings.plan.temperature,
-    "parameters": _size(trained.params),
-    "num_speculative_tokens": settings.num_speculative_tokens,
-    "evaluation": found,
+    "parameters": _size(stored),
+    "num_speculative_tokens": settings.tried.num_speculative_tokens,
+    "evaluation": [train_trial.without_prompts(one) for one in found],
     "environment": environment.describe(target.name, target.dtype, config),
   }
 
 
+def _frozen(target: LoadedModel, ids) -> Frozen:
+  ids = None if ids is None else jnp.asarray(ids, jnp.int32)
+  return Frozen(target.params, ids)
+
+
+def _as_it_is(start: DrafterFile) -> Trained:
+  """A training of no steps."""
+  return Trained(
+    params=jax.tree.map(jnp.asarray, start.params),
+    step=0,
+    steps=0,
+    positions=0,
+    acceptance=(),
+    acceptance_length=1.0,
+    stopped_early=False,
+    seconds=0.0,
+  )
+
+
 def _check_room(settings: Settings, trainee: Trainee, target: LoadedModel):
   """Refuses before an hour of data what would be refused after it."""
-  trainee.drafter(settings.num_speculative_tokens)
+  trainee.drafter(settings.tried.num_speculative_tokens)
   longest = settings.rows.length
   if longest > target.model.max_positions:
     raise ValueError(
       f"rows of {longest} tokens do not fit {target.name}'s context of"
       f" {target.model.max_positions}: lower length"
     )
-
-
-def _conversations(
-  settings: Settings, target: LoadedModel, tokenizer: Tokenizer, path: Path
-) -> list[Conversation]:
-  texts = settings.texts
-  if texts.conversations is not None:
-    given = Path(texts.conversations)
-    if given.suffix == ".npz":
-      return data.unpack(given)
-    return data.read_conversations(given)
-  file, making = path / "conversations.jsonl", texts.making
-  assert making is not None
-  if texts.prompt_file is None:
-    setup.report("data: the target writes queries and answers them")
-    data.make_synthetic(target, file, making, say=setup.report)
-  else:
-    setup.report(f"data: the target answers the prompts of {texts.prompt_file}")
-    prompts = data.read_prompts(texts.prompt_file, tokenizer)
-    data.answer_prompts(target, file, prompts, making, say=setup.report)
-  return data.read_conversations(file)
 
 
 def _start(settings: Settings, trainee: Trainee) -> DrafterFile | None:
@@ -178,14 +202,13 @@ def _start(settings: Settings, trainee: Trainee) -> DrafterFile | None:
 def _token_ids(settings: Settings, tokenizer: Tokenizer, store: Store):
   if settings.recipe.vocabulary is None:
     return None
-  ids = data.frequent_tokens(
+  return data.frequent_tokens(
     store,
     settings.recipe.vocabulary,
     always=tuple(tokenizer.eos_ids),
     held_out=settings.texts.held_out,
     say=setup.report,
   )
-  return jnp.asarray(ids, jnp.int32)
 
 
 def _train(
@@ -193,24 +216,12 @@ def _train(
   trainee: Trainee,
   frozen: Frozen,
   params: PyTree,
-  store: Store,
+  material: Material,
   path: Path,
   mesh,
 ) -> Trained:
-  def drawn(side) -> Batches:
-    return Batches(
-      [store],
-      batch=settings.rows.batch,
-      length=settings.rows.length,
-      seed=settings.plan.seed,
-      side=side,
-      held_out=settings.texts.held_out,
-      taps=trainee.taps,
-    )
-
-  batches = drawn("train")
-  most = settings.rows.held_out
-  held_out = list(itertools.islice(drawn("held_out").once(), most))
+  batches, most = material.train(settings), settings.rows.held_out
+  held_out = list(itertools.islice(material.held_out(settings).once(), most))
   setup.report(
     f"training: {settings.plan.steps} steps at most, of {batches.windows}"
     f" windows with {batches.answered:,} laws to learn"
@@ -271,33 +282,17 @@ def _evaluate(
   settings: Settings,
   trainee: Trainee,
   frozen: Frozen,
-  trained: Trained,
+  params: PyTree,
   target: LoadedModel,
   texts: Sequence[Conversation],
   path: Path,
 ) -> list[dict[str, Any]]:
   if (path / EVALUATION).exists():
-    return _read(path / EVALUATION)
-  share, prompts = settings.texts.held_out, {}
-  for text in texts:
-    if text.answers and data.is_held_out(text.prompt_id, share):
-      start = text.answers[0][0]
-      prompts.setdefault(text.prompt_id, text.token_ids[:start])
-  asked = [ids for ids in prompts.values() if ids][: settings.prompts]
-  if not asked:
-    raise ValueError("no prompt is held out to evaluate on: raise held_out")
-  setup.report(f"evaluation: {len(asked)} prompts that were not trained on")
-  separate = KINDS[settings.recipe.kind].separate
-  trial = settings.trial
-  found = evaluation.in_the_loop(
-    target,
-    trainee.drafter(settings.num_speculative_tokens),
-    trainee.draft_params(trained.params, frozen),
-    asked,
-    dataclasses.replace(trial, alpha=trial.alpha and separate),
-    setup.report,
-  )
-  _write(path / EVALUATION, found)
+    return read(path / EVALUATION)
+  if (other := settings.tried.conversations) is not None:
+    texts = train_data.read(other)
+  found = train_trial.try_out(settings, trainee, frozen, params, target, texts)
+  write(path / EVALUATION, found)
   return found
 
 
@@ -305,12 +300,13 @@ def _size(params) -> int:
   return sum(int(leaf.size) for leaf in jax.tree.leaves(params))
 
 
-def _write(path: Path, value: Any) -> None:
+def write(path: Path, value: Any) -> None:
   """Whole or not at all, so that a file that is there is finished."""
   beside = path.with_suffix(".tmp")
   beside.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
   os.replace(beside, path)
 
 
-def _read(path: Path) -> Any:
+def read(path: Path) -> Any:
+  """What `write` wrote."""
   return json.loads(path.read_text(encoding="utf-8"))

@@ -1,89 +1,26 @@
 """The fields of a training's config, in parts."""
 
 import dataclasses
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 from experiments import train_recipes
-from experiments.train_recipes import Recipe
-from specjax.checkpoints.drafter_files import CONFIG, STORAGES, WEIGHTS
+from experiments.train_parts import (
+  Ends,
+  Labels,
+  Rows,
+  Texts,
+  Tried,
+  content_of,
+)
+from experiments.train_recipes import KINDS, Recipe
+from specjax.checkpoints.drafter_files import WEIGHTS
+from specjax.drafters import shipped
 from specjax.training.data import Labelling, Making
 from specjax.training.evaluation import Trial
 from specjax.training.optimizer import Optimizer
 from specjax.training.plan import Plan
-
-
-@dataclasses.dataclass(frozen=True)
-class Texts:
-  """Where the conversations come from: one of three.
-
-  Attributes:
-    conversations: a file of them, JSONL or packed (.npz), taken as it is.
-    prompt_file: JSONL of prompts, which the target answers.
-    making: how the target makes them: where neither file is given it writes
-      the queries itself. None with `conversations`.
-    held_out: share of prompts that are kept from training.
-  """
-
-  conversations: str | None = None
-  prompt_file: str | None = None
-  making: Making | None = None
-  held_out: float = 0.05
-
-  def __post_init__(self):
-    if self.conversations is not None and self.prompt_file is not None:
-      raise ValueError("data has conversations or a prompt_file, not both")
-    if not 0 < self.held_out < 1:
-      raise ValueError(f"held_out must be inside (0, 1), got {self.held_out}")
-    for path in (self.conversations, self.prompt_file):
-      if path is not None and not Path(path).is_file():
-        raise ValueError(f"there is no file {path}")
-
-
-@dataclasses.dataclass(frozen=True)
-class Rows:
-  """Sizes of a batch, and the devices that it is cut over.
-
-  Attributes:
-    batch, length: rows of a batch and tokens of a row; see `data.batches`.
-    held_out: batches at most that are judged at every evaluation.
-    data_devices, model_devices: sizes of the mesh.
-  """
-
-  batch: int = 8
-  length: int = 256
-  held_out: int = 8
-  data_devices: int = 1
-  model_devices: int = 1
-
-  def __post_init__(self):
-    for name, value in vars(self).items():
-      if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-
-
-@dataclasses.dataclass(frozen=True)
-class Ends:
-  """What a training starts from, and how its drafter is stored.
-
-  Attributes:
-    start: folder of a trained drafter of the same kind and sizes, whose weights
-      and vocabulary are taken over; None starts as the kind does.
-    storage: of the drafter's matrices, one of `drafter_files.STORAGES`.
-  """
-
-  start: str | None = None
-  storage: str = "float32"
-
-  def __post_init__(self):
-    if self.storage not in STORAGES:
-      raise ValueError(
-        f"storage must be one of {', '.join(STORAGES)}, got {self.storage!r}"
-      )
-    if self.start is not None and not (Path(self.start) / CONFIG).is_file():
-      raise ValueError(f"{self.start} is no folder of a trained drafter")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +31,8 @@ class Settings:
     model, dtype: the target.
     recipe: what is trained.
     ends: from what, and how it is stored.
-    texts, labelling, rows, plan, trial: the stages' sizes.
-    prompts: held-out prompts that the drafter is tried on.
-    num_speculative_tokens: of the chain that it is tried with.
+    texts, labels, rows, plan, trial: the stages' sizes.
+    tried: what the drafter is tried on.
     smoke: whether the config's `in_smoke` stands in place of its fields.
   """
 
@@ -105,12 +41,11 @@ class Settings:
   recipe: Recipe
   ends: Ends
   texts: Texts
-  labelling: Labelling
+  labels: Labels
   rows: Rows
   plan: Plan
   trial: Trial
-  prompts: int
-  num_speculative_tokens: int
+  tried: Tried
   smoke: bool
 
   @classmethod
@@ -123,7 +58,7 @@ class Settings:
     config = dict(config) | dict(given)
     smoke, changes = config.pop("smoke", False), config.pop("in_smoke", {})
     if smoke:
-      config = _changed(config, changes)
+      config = changed(config, changes)
     sections = ("trainee", "data", "labels", "batches", "training", "optimizer")
     for name in (*sections, "evaluation"):
       if not isinstance(config.get(name), Mapping):
@@ -132,9 +67,10 @@ class Settings:
     if unknown := sorted(set(config) - known):
       raise ValueError(f"the config has the unknown field {unknown[0]!r}")
     trainee = dict(config["trainee"])
-    ends = {k: trainee.pop(k) for k in ("start", "storage") if k in trainee}
+    ends = _taken(trainee, Ends)
     recipe = train_recipes.read(trainee)
-    data, tried = dict(config["data"]), dict(config["evaluation"])
+    trial = dict(config["evaluation"])
+    tried = _taken(trial, Tried)
     plan = dict(config["training"])
     optimizer = _make(Optimizer, "optimizer", config["optimizer"])
     settings = cls(
@@ -142,15 +78,12 @@ class Settings:
       dtype=config.get("dtype"),
       recipe=recipe,
       ends=_make(Ends, "trainee", ends),
-      texts=_texts(data),
-      labelling=_make(Labelling, "labels", config["labels"]),
+      texts=_texts(dict(config["data"]), config["model"]),
+      labels=_labels(dict(config["labels"])),
       rows=_make(Rows, "batches", config["batches"]),
       plan=_make(Plan, "training", plan | {"optimizer": optimizer}),
-      prompts=_at_least_one("prompts", tried.pop("prompts", 16)),
-      num_speculative_tokens=_at_least_one(
-        "num_speculative_tokens", tried.pop("num_speculative_tokens", 4)
-      ),
-      trial=_make(Trial, "evaluation", tried),
+      tried=_make(Tried, "evaluation", tried),
+      trial=_make(Trial, "evaluation", trial),
       smoke=smoke,
     )
     settings.check()
@@ -176,6 +109,25 @@ class Settings:
         "lk_lambda weighs by the acceptance over a whole batch: set"
         " micro_batches to 1"
       )
+    if self.texts.on_policy:
+      self._check_on_policy()
+
+  def _check_on_policy(self) -> None:
+    recipe, share = self.recipe, self.texts.on_policy
+    if not KINDS[recipe.kind].separate:
+      raise ValueError(
+        f"on_policy={share:g} needs a draft model, which can write alone:"
+        f" {recipe.kind} cannot"
+      )
+    if self.ends.start is None:
+      raise ValueError(
+        f"on_policy={share:g} needs start: the drafter that writes the answers"
+      )
+    if recipe.objective.name == "sft":
+      raise ValueError(
+        f"on_policy={share:g} with the loss sft would learn the draft's own"
+        " tokens: choose a loss of the target's laws"
+      )
 
   def record(self) -> dict[str, Any]:
     """What a run's folder keeps and a rerun must match: no path, but contents.
@@ -183,26 +135,48 @@ class Settings:
     What only decides how long something takes is left out.
     """
     stated = dataclasses.asdict(self)
-    for name in ("conversations", "prompt_file"):
-      if (path := stated["texts"][name]) is not None:
-        content = Path(path).read_bytes()
-        stated["texts"][name] = hashlib.sha256(content).hexdigest()[:12]
-    if (start := stated["ends"]["start"]) is not None:
-      content = (Path(start) / WEIGHTS).read_bytes()
-      stated["ends"]["start"] = hashlib.sha256(content).hexdigest()[:12]
+    texts, tried, ends = stated["texts"], stated["tried"], stated["ends"]
+    for part, name in (
+      (texts, "conversations"),
+      (texts, "prompt_file"),
+      (tried, "conversations"),
+    ):
+      part[name] = content_of(part[name])
+    start = ends["start"]
+    ends["start"] = content_of(start and str(Path(start) / WEIGHTS))
     for name in ("batch", "group"):
       (stated["texts"]["making"] or {}).pop(name, None)
-    stated["labelling"].pop("tokens_a_pass")
+    # A shared store gives the labels that were asked for, whatever else it has.
+    labels = stated["labels"]
+    stated["labels"] = dict(labels["labelling"]) | {"whole": labels["whole"]}
+    for name in ("tokens_a_pass", "taps"):
+      stated["labels"].pop(name)
     stated["trial"].pop("max_batch")
     return stated
 
 
-def _texts(data: dict[str, Any]) -> Texts:
-  names = ("conversations", "prompt_file", "held_out")
-  own = {name: data.pop(name) for name in names if name in data}
-  if own.get("conversations") is not None:
+def _taken(section: dict[str, Any], kind: type) -> dict[str, Any]:
+  """Moves the fields of a part out of a section that has others too."""
+  names = [field.name for field in dataclasses.fields(kind)]
+  return {name: section.pop(name) for name in names if name in section}
+
+
+def _texts(data: dict[str, Any], model: str) -> Texts:
+  """Of the section: "shipped" is the model's own file, if it has one."""
+  own = _taken(data, Texts)
+  if own.get("conversations") == "shipped":
+    made = shipped.conversations(model) if not own.get("prompt_file") else None
+    own["conversations"] = None if made is None else str(made)
+  elif own.get("conversations") == "made":
+    own["conversations"] = None
+  if own.get("conversations") is not None and not own.get("on_policy"):
     return Texts(**own)  # nothing is made
   return Texts(**own, making=_make(Making, "data", data))
+
+
+def _labels(labels: dict[str, Any]) -> Labels:
+  own = _taken(labels, Labels)
+  return Labels(_make(Labelling, "labels", labels), **own)
 
 
 def _make(kind: type, section: str, values: Mapping[str, Any]) -> Any:
@@ -224,13 +198,7 @@ def _make(kind: type, section: str, values: Mapping[str, Any]) -> Any:
     raise ValueError(f"{section} of the config: {error}") from error
 
 
-def _at_least_one(name: str, value: int) -> int:
-  if value < 1:
-    raise ValueError(f"{name} must be at least 1, got {value}")
-  return value
-
-
-def _changed(config: Mapping[str, Any], changes: Mapping[str, Any]):
+def changed(config: Mapping[str, Any], changes: Mapping[str, Any]):
   """The config with the changes, section by section."""
   changed = dict(config)
   for name, value in changes.items():

@@ -27,6 +27,11 @@ def show(summary: Mapping[str, Any], path: Path, *, as_json: bool) -> None:
 
 def _lines(summary: Mapping[str, Any]):
   yield "conversations", f"{summary['conversations']:,}"
+  used = summary["answer_tokens"]
+  there = summary.get("answer_tokens_available", used)
+  yield "answer tokens (of those available)", f"{used:,} ({there:,})"
+  if drafted := summary.get("drafted_tokens"):
+    yield "answer tokens of the draft's own", f"{drafted:,}"
   yield "steps (best)", f"{summary['steps']:,} ({summary['best_step']:,})"
   yield "laws learnt", f"{summary['positions']:,}"
   yield "training, min", f"{summary['training_s'] / 60:.1f}"
@@ -40,5 +45,8 @@ def _lines(summary: Mapping[str, Any]):
     if one["low"] is not None:
       length += f" ({one['low']:.2f} to {one['high']:.2f})"
     yield f"tokens a round, chain of {gamma}, {at}", length
+    if (held := one.get("held_out")) is not None:
+      rates = " ".join(f"{rate:.3f}" for rate in held["acceptance"])
+      yield f"acceptance on {held['texts']} answers, {at}", rates
     if (found := one.get("alpha")) and found["alpha"] is not None:
       yield f"alpha, {at}", f"{found['alpha']:.3f}"

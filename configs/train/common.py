@@ -30,14 +30,21 @@ def recipe(
       "loss_temperature": 1.0,
       # A trained drafter's folder to go on from.
       "start": config_dict.placeholder(str),
+      "as_it_is": False,
       "storage": "float32",
     }
     | trainee,
     # The target writes its own queries, then answers them as it will serve.
+    # For the default model that was done before: "shipped" is its file, and
+    # nothing for another model; "made" makes them in any case.
     "data": {
-      "conversations": config_dict.placeholder(str),
+      "conversations": "shipped",
       "prompt_file": config_dict.placeholder(str),
       "held_out": 0.05,
+      # Answer tokens to train on at most.
+      "max_tokens": config_dict.placeholder(int),
+      # Share of rows that the drafter of `start` answered itself.
+      "on_policy": 0.0,
       "count": 4000,
       "seed": 0,
       "temperatures": (1.0,),
@@ -51,13 +58,20 @@ def recipe(
     },
     # 20 tokens hold nearly all mass of most laws; the rest is one lump.
     "labels": {
+      # A store that recipes share, and taps to have in it for the others.
+      "folder": config_dict.placeholder(str),
+      "taps": (),
+      # All tokens of a law, made of the feature "hidden"; top_k is then of
+      # what is held out.
+      "whole": False,
       "top_k": 20,
       "log_probs_dtype": "float16",
       "features_dtype": "bfloat16",
     },
     "batches": {
       "batch": 8,
-      "length": 256,
+      "length": 384,
+      "bucket": 64,
       "held_out": 8,
       "data_devices": 1,
       "model_devices": 1,
@@ -87,6 +101,9 @@ def recipe(
     "evaluation": {
       "prompts": 32,
       "num_speculative_tokens": 4,
+      # Texts to force, and a file of them that is not the training's.
+      "texts": 32,
+      "conversations": config_dict.placeholder(str),
       "temperatures": (0.0, 1.0),
       "max_new_tokens": 96,
       "max_batch": 8,
@@ -106,13 +123,14 @@ def recipe(
     sections[name] |= changes or {}
   smoke: dict[str, dict[str, Any]] = {
     "data": {
+      "conversations": "made",
       "held_out": 0.2,
       "count": 48,
       "max_new_tokens": 48,
       "max_prompt_tokens": 64,
       "max_query_tokens": 48,
     },
-    "batches": {"batch": 4, "length": 96, "held_out": 2},
+    "batches": {"batch": 4, "length": 96, "bucket": 96, "held_out": 2},
     "training": {
       "steps": 20,
       "log_every": 5,
@@ -120,7 +138,12 @@ def recipe(
       "patience": config_dict.placeholder(int),
     },
     "optimizer": {"warmup_steps": 5},
-    "evaluation": {"prompts": 4, "max_new_tokens": 24, "max_batch": 4},
+    "evaluation": {
+      "prompts": 4,
+      "texts": 4,
+      "max_new_tokens": 24,
+      "max_batch": 4,
+    },
   }
   for name, changes in (in_smoke or {}).items():
     smoke[name] = smoke.get(name, {}) | changes

@@ -1,13 +1,13 @@
-"""EAGLE-3: three fused features, trained on its own outputs four deep.
+"""EAGLE-3: three fused features, trained on its own outputs three deep.
 
   python -m experiments.train --config=configs/train/eagle3.py
 
-One layer over a low, a middle and a high layer of the target, the training-time
-test four steps deep, a head of its own over the 8,192 most frequent answer
-tokens, which begins as the target's rows (Li et al. 2025, arXiv 2503.01840,
-section 3): 9.8 million weights. Two cores of a CPU, float32. Time, acceptance
-and speed to be expected: see docs/training.md. With --config.smoke=True
-everything is run once, in a few minutes.
+One layer over a low, a middle and a high layer of the target, each normed, the
+training-time test three steps deep, a head of its own over the 8,192 most
+frequent answer tokens, which begins as the target's rows (Li et al. 2025, arXiv
+2503.01840, section 3): 9.8 million weights. Two cores of a CPU, float32. Time,
+acceptance and speed to be expected: see docs/training.md. With
+--config.smoke=True everything is run once, in a few minutes.
 """
 
 from ml_collections import config_dict
@@ -21,10 +21,10 @@ def get_config() -> config_dict.ConfigDict:
     trainee=dict(
       kind="eagle3",
       vocabulary=8192,
-      depth=4,
+      depth=3,
       decay=0.8,
       norm_output=False,
-      fc_norm=False,
+      fc_norm=True,
     ),
     optimizer=dict(learning_rate=3e-4, b2=0.95, clip=0.5),
     in_smoke=dict(trainee=dict(vocabulary=2048)),

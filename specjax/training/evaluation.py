@@ -66,8 +66,8 @@ def in_the_loop(
   Returns:
     a dict a temperature: temperature, rule, lossless, prompts, new_tokens,
     rounds, mean_acceptance_length with its interval over prompts (low, high),
-    draft_acceptance_rate, acceptance_per_position and, on request, alpha, see
-    `alpha.Alpha`.
+    draft_acceptance_rate, acceptance_per_position, by_prompt (emitted and
+    rounds of each, in order) and, on request, alpha, see `alpha.Alpha`.
 
   Raises:
     ValueError: in one line, from `api.generate`.
@@ -121,6 +121,9 @@ def _figures(rows: Sequence[metrics.Stats]) -> dict[str, Any]:
     "acceptance_per_position": (
       list(pooled.acceptance_per_position) if pooled.drafting_rounds else []
     ),
+    "by_prompt": [
+      {"emitted": row.emitted, "rounds": row.rounds} for row in rows
+    ],
   }
 
 

@@ -6,20 +6,27 @@ the last of one and the first of the next, so that each law is learnt once:
   tokens   a b c d e f g          length 4
   windows  a b c d | d e f g      the last position of each is not learnt: the
   mask     x x x . | x x x .      token that follows it is not in its window
+
+With `bucket` rows of like length come together, and a batch is as wide as its
+longest row needs: little is padding, and there are few widths to compile for.
+An epoch is whole batches then, and leaves out the few windows that make none.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
+from specjax.training.data.identity import same_model
 from specjax.training.data.store import Span, Store
 from specjax.training.types import Batch, Teacher
 
 _BLOCK = 1000  # rows in which the proportions of stores are kept exactly
+_POOL = 16  # batches whose rows are sorted by length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +36,10 @@ class Window:
   text: int
   start: int
   end: int
+
+  @property
+  def size(self) -> int:
+    return self.end - self.start
 
 
 class Batches:
@@ -51,6 +62,7 @@ class Batches:
     held_out: float = 0.05,
     top_k: int | None = None,
     taps: Sequence[str] | None = None,
+    bucket: int | None = None,
   ):
     """Args:
       stores: of one target.
@@ -60,8 +72,10 @@ class Batches:
       proportions: of rows from each store, in any unit; None is by windows.
       side: of the split by prompt.
       held_out: share of prompts that are kept from training.
-      top_k: K, at most what is stored; None is all of it.
-      taps: features wanted; None is all that is stored.
+      top_k: K, at most what every store has; None is all, and they agree.
+      taps: features wanted; None is all, and the stores agree.
+      bucket: a batch has the smallest multiple of so many tokens that holds
+        its rows, L at most; None is L always.
 
     Raises:
       ValueError: stores of other targets or settings, one without windows on
@@ -69,19 +83,16 @@ class Batches:
     """
     if batch < 1 or length < 2:
       raise ValueError(f"no batch of {batch} rows of {length} tokens")
-    _check_stores(stores)
+    if bucket is not None and bucket < 1:
+      raise ValueError(f"bucket must be at least 1, got {bucket}")
+    _check_stores(stores, top_k is None, taps is None)
     stored = stores[0].settings
     self.top_k = stored["top_k"] if top_k is None else top_k
     self.taps = tuple(stored["taps"] if taps is None else taps)
-    if not 1 <= self.top_k <= stored["top_k"]:
-      raise ValueError(
-        f"top_k must be 1 to {stored['top_k']}, as stored, got {self.top_k}"
-      )
-    if unknown := sorted(set(self.taps) - set(stored["taps"])):
-      raise ValueError(
-        f"no feature {unknown[0]!r} is stored: there are {stored['taps']}"
-      )
+    for one in stores:
+      check_stored(one.settings, self.top_k, self.taps)
     self.batch, self.length, self._seed = batch, length, seed
+    self._bucket = bucket
     self._stores = tuple(stores)
     self._windows = tuple(
       cut_windows(s, s.side(side, held_out), length) for s in stores
@@ -105,7 +116,7 @@ class Batches:
   @property
   def padding(self) -> float:
     """Share of the windows' positions that hold no token."""
-    used = sum(w.end - w.start for windows in self._windows for w in windows)
+    used = sum(w.size for windows in self._windows for w in windows)
     return 1 - used / (self.windows * self.length)
 
   @property
@@ -123,9 +134,11 @@ class Batches:
     return self._pack([self._draw(row) for row in rows])
 
   def once(self) -> Iterator[Batch]:
-    """Every window once, in the stores' order; the last batch is filled up
-    with rows of padding."""
+    """Every window once, in the stores' order or by length; the last batch is
+    filled up with rows of padding."""
     drawn = [(s, w) for s, windows in enumerate(self._windows) for w in windows]
+    if self._bucket is not None:
+      drawn.sort(key=lambda one: one[1].size)
     for first in range(0, len(drawn), self.batch):
       yield self._pack(drawn[first : first + self.batch])
 
@@ -141,24 +154,46 @@ class Batches:
     earlier = int((pattern[:place] == store).sum())
     drawn = block * self._counts[store] + earlier
     windows = self._windows[store]
-    epoch, index = divmod(drawn, len(windows))
+    epoch, index = divmod(drawn, self._epoch(store))
     return store, windows[self._order(store, epoch)[index]]
 
   def _mix(self, block: int) -> Int[np.ndarray, "n"]:
     stores = np.repeat(np.arange(len(self._counts)), self._counts)
     return np.random.default_rng([self._seed, 0, block]).permutation(stores)
 
+  def _epoch(self, store: int) -> int:
+    """Windows of an epoch."""
+    size = len(self._windows[store])
+    if self._bucket is None or size < self.batch:
+      return size
+    return size - size % self.batch
+
   def _permute(self, store: int, epoch: int) -> Int[np.ndarray, "n"]:
     size = len(self._windows[store])
     rng = np.random.default_rng([self._seed, 1, store, epoch])
-    return rng.permutation(size)
+    order = rng.permutation(size)
+    if self._bucket is None:
+      return order
+    lengths = np.asarray([w.size for w in self._windows[store]])
+    order, pool, rows = order[: self._epoch(store)], _POOL * self.batch, []
+    for first in range(0, len(order), pool):
+      part = order[first : first + pool]
+      part = part[np.argsort(lengths[part], kind="stable")]
+      rows += np.split(part, range(self.batch, len(part), self.batch))
+    return np.concatenate([rows[i] for i in rng.permutation(len(rows))])
+
+  def _width(self, spans: Sequence[Span]) -> int:
+    if self._bucket is None:
+      return self.length
+    longest = max(len(span.tokens) for span in spans)
+    return min(-(-longest // self._bucket) * self._bucket, self.length)
 
   def _span(self, store: int, window: Window, taps: Sequence[str]) -> Span:
     return self._stores[store].read(window.text, window.start, window.end, taps)
 
   def _pack(self, drawn: Sequence[tuple[int, Window]]) -> Batch:
     spans = [self._span(store, window, self.taps) for store, window in drawn]
-    shape, k = (self.batch, self.length), self.top_k
+    shape, k = (self.batch, self._width(spans)), self.top_k
     tokens = np.zeros(shape, np.int32)
     mask = np.zeros(shape, bool)
     ids = np.zeros((*shape, k), np.int32)
@@ -225,13 +260,31 @@ def _counts(shares: Float[np.ndarray, "..."], stores: int) -> list[int]:
   return counts.tolist()
 
 
-def _check_stores(stores: Sequence[Store]) -> None:
+def check_stored(stored: Mapping[str, Any], top_k: int, taps: Sequence[str]):
+  """Raises ValueError where a store lacks what is wanted, in one line.
+
+  Args:
+    stored: `Store.settings`.
+  """
+  if not 1 <= top_k <= stored["top_k"]:
+    raise ValueError(
+      f"top_k must be 1 to {stored['top_k']}, as stored, got {top_k}"
+    )
+  if unknown := sorted(set(taps) - set(stored["taps"])):
+    raise ValueError(
+      f"no feature {unknown[0]!r} is stored: there are {stored['taps']}"
+    )
+
+
+def _check_stores(stores: Sequence[Store], top_k: bool, taps: bool) -> None:
+  """One target; one K and the same taps where all of them are taken."""
   if not stores:
     raise ValueError("there is no store to draw from")
+  names = ("model", *("top_k",) * top_k, *("taps",) * taps)
   for other in stores[1:]:
-    for name in ("model", "top_k", "taps"):
+    for name in names:
       a, b = stores[0].settings[name], other.settings[name]
-      if a != b:
+      if a != b and not (name == "model" and same_model(a, b)):
         raise ValueError(
           f"{other.path} and {stores[0].path} cannot be mixed: {name} is {b!r}"
           f" and {a!r}"

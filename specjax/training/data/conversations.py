@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -119,6 +119,55 @@ def on_side(prompt_id: str, side: str, held_out: float) -> bool:
     raise ValueError(f"a held-out share is 0 to 1, got {held_out}")
   return side == "all" or is_held_out(prompt_id, held_out) == (
     side == "held_out"
+  )
+
+
+def first_tokens(
+  conversations: Sequence[Conversation], held_out: float, max_tokens: int | None
+) -> list[Conversation]:
+  """Texts of a smaller training: what is held out stays as it is.
+
+  Args:
+    held_out: share of prompts that are kept from training.
+    max_tokens: the training texts that stay are the first whose answers sum to
+      at most so many tokens; None is all.
+
+  Returns:
+    texts in their order, each once.
+
+  Raises:
+    ValueError: not even the first training text fits.
+  """
+  once: dict[Any, Conversation] = {}
+  for text in conversations:
+    once.setdefault((text.token_ids, text.answers), text)
+  texts = list(once.values())
+  if max_tokens is None:
+    return texts
+  kept, room, full = [], max_tokens, False
+  for text in texts:
+    if is_held_out(text.prompt_id, held_out):
+      kept.append(text)
+      continue
+    full = full or text.new_tokens > room
+    if not full:
+      kept.append(text)
+      room -= text.new_tokens
+  if room == max_tokens:
+    raise ValueError(
+      f"max_tokens of {max_tokens} is less than the first training text has"
+    )
+  return kept
+
+
+def answer_tokens(
+  conversations: Sequence[Conversation], held_out: float
+) -> int:
+  """Tokens of the answers on the training side, as they stand."""
+  return sum(
+    c.new_tokens
+    for c in conversations
+    if not is_held_out(c.prompt_id, held_out)
   )
 
 

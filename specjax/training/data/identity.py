@@ -1,6 +1,7 @@
 """Which model made something: told by its weights, not by its name."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -28,3 +29,8 @@ def identify(target: LoadedModel) -> dict[str, Any]:
     "vocab_size": target.model.vocab_size,
     "sha256": digest.hexdigest()[:16],
   }
+
+
+def same_model(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+  """Whether two descriptions of `identify` are of one model, however named."""
+  return {**a, "name": None} == {**b, "name": None}

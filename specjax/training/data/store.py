@@ -16,11 +16,12 @@ copies the spans that are asked for.
 """
 
 import contextlib
+import copy
 import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,22 @@ class Store:
   @property
   def vocab_size(self) -> int:
     return self.settings["model"]["vocab_size"]
+
+  def only(self, digests: Iterable[str]) -> "Store":
+    """The store with these texts alone, once each, in this order.
+
+    What is drawn from it does not depend on what else is stored.
+
+    Raises:
+      ValueError: a text that is not there.
+    """
+    there = {entry.digest: entry for entry in self.entries}
+    wanted = list(dict.fromkeys(digests))
+    if missing := [digest for digest in wanted if digest not in there]:
+      raise ValueError(f"{self.path} lacks {len(missing)} of the texts")
+    view = copy.copy(self)
+    view.entries = tuple(there[digest] for digest in wanted)
+    return view
 
   def side(self, side: str, held_out: float) -> list[int]:
     """Places of the texts on one side of a split by prompt."""
@@ -305,6 +322,20 @@ def claim(
       yield writer
     finally:
       writer.flush()
+
+
+def make_store(path: Path, settings: dict[str, Any]) -> None:
+  """Makes a store without texts, unless the same settings left one there.
+
+  Args:
+    settings: as for `claim`.
+
+  Raises:
+    ValueError: as `claim`.
+  """
+  with claim(path, settings):
+    if not (path / MANIFEST).exists():
+      _write_manifest(path, json.loads(json.dumps(settings)), [])
 
 
 def digest_of(conversation: Conversation) -> str:

@@ -180,3 +180,27 @@ def test_a_reduced_vocabulary_is_the_most_frequent_and_always_ends(
   assert train.tolist() == list(range(17))
   with pytest.raises(ValueError, match="must hold the 1"):
     frequent_tokens(store, 0, always=[0])
+
+
+def test_rows_of_like_length_come_together(store):
+  """Whole batches once an epoch, each as wide as its longest row needs."""
+  plain = _batches(store, length=16)
+  batches = _batches(store, length=16, bucket=4)
+  steps = batches.windows // 4
+  first, second = (
+    [batches(n * steps + i) for i in range(steps)] for n in (0, 1)
+  )
+  everything = _stored(store, range(len(store)))
+  for epoch in (first, second):
+    assert _laws(epoch) <= everything
+    widths = [batch.tokens.shape[1] for batch in epoch]
+    assert set(widths) <= {4, 8, 12, 16} and len(set(widths)) > 1
+    for batch in epoch:
+      last = np.flatnonzero(np.asarray(batch.mask).any(0)).max()
+      assert last + 1 < batch.tokens.shape[1] <= last + 2 + 4
+  assert sum(b.tokens.size for b in first) < sum(
+    plain(i).tokens.size for i in range(steps)
+  )
+  assert _laws(batches.once()) == everything
+  with pytest.raises(ValueError, match="bucket must be at least 1"):
+    _batches(store, bucket=0)

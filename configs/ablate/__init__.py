@@ -1,0 +1,1 @@
+"""Ablations of recipes; see experiments.ablate."""
