@@ -7,8 +7,6 @@ embeddings, the head's rows) is taken from the target when it is loaded.
 import dataclasses
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from specjax.checkpoints.base import CheckpointError, in_words, nest, read_json
+from specjax.checkpoints.new_folder import new_folder
 
 CONFIG, WEIGHTS = "drafter.json", "drafter.safetensors"
 STORAGES = ("float32", "bfloat16", "int8")
@@ -84,21 +83,11 @@ def save_drafter(
     "storage": storage,
     "notes": dict(drafter.notes),
   }
-  folder = None
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+  with new_folder(path) as folder:
     save_file(arrays, folder / WEIGHTS)
     (folder / CONFIG).write_text(
       json.dumps(text, indent=2) + "\n", encoding="utf-8"
     )
-    folder.chmod(0o755)
-    os.rename(folder, path)
-  except OSError as error:
-    raise CheckpointError(f"cannot save {path}: {error}") from error
-  finally:
-    if folder is not None:
-      shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_drafter(path: str | os.PathLike[str]) -> DrafterFile:

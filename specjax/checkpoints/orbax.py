@@ -7,8 +7,6 @@ where a tokenizer was given, its files; it loads by path like any model.
 import dataclasses
 import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -25,6 +23,7 @@ from specjax.checkpoints.base import (
   read_json,
   shapes,
 )
+from specjax.checkpoints.new_folder import new_folder
 from specjax.models.config import DecoderConfig, RopeScaling
 
 CONFIG = "specjax.json"
@@ -120,22 +119,12 @@ def save_checkpoint(
       f"the parameters are {', '.join(sorted(map(str, dtypes)))}, the config"
       f" says {config.dtype}"
     )
-  folder = None
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
+  with new_folder(path) as folder:
     save_tree(folder / "params", params)
     text = {"format": _FORMAT, "config": dataclasses.asdict(config)}
     (folder / CONFIG).write_text(json.dumps(text, indent=2), encoding="utf-8")
     if tokenizer is not None:
       tokenizer.save(folder)
-    folder.chmod(0o777 & ~_umask())
-    os.rename(folder, path)
-  except OSError as error:
-    raise CheckpointError(f"cannot save {path}: {error}") from error
-  finally:
-    if folder is not None:
-      shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_saved(path: Path, dtype: Any = None) -> tuple[DecoderConfig, PyTree]:
@@ -166,9 +155,3 @@ def read_saved(path: Path, dtype: Any = None) -> tuple[DecoderConfig, PyTree]:
     dataclasses.replace(config, dtype=str(target)),
     jax.tree.map(lambda leaf: leaf.astype(target, copy=False), params),
   )
-
-
-def _umask() -> int:
-  mask = os.umask(0)
-  os.umask(mask)
-  return mask

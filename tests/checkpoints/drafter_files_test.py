@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -94,3 +95,14 @@ def test_another_format_is_refused(tmp_path):
     config.write_text(json.dumps(text | change))
     with pytest.raises(CheckpointError, match=r"drafter\.json"):
       read_drafter(tmp_path / "it")
+
+
+def test_others_may_read_it_as_the_umask_says(tmp_path):
+  closed = os.umask(0o027)
+  try:
+    save_drafter(tmp_path / "it", _drafter(), "float32")
+  finally:
+    os.umask(closed)
+  assert (tmp_path / "it").stat().st_mode & 0o777 == 0o750
+  for name in (CONFIG, WEIGHTS):
+    assert (tmp_path / "it" / name).stat().st_mode & 0o777 == 0o640

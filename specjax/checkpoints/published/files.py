@@ -1,12 +1,9 @@
 """Folders of published drafters: config.json beside tensors, either way."""
 
-import contextlib
 import importlib.util
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from specjax.checkpoints.base import CheckpointError, read_json
 from specjax.checkpoints.huggingface import INDEX, SINGLE
+from specjax.checkpoints.new_folder import new_folder
 
 CONFIG = "config.json"
 BINARY = "pytorch_model.bin"
@@ -115,29 +113,6 @@ def split_type(tensors: Mapping[str, np.ndarray], path: Path) -> str:
       raise CheckpointError(f"{path}: {name} has type {tensor.dtype}")
     found.add(str(tensor.dtype))
   return found.pop() if len(found) == 1 and found < set(DTYPES) else "float32"
-
-
-@contextlib.contextmanager
-def new_folder(path: Path) -> Generator[Path]:
-  """A folder to fill, which appears as `path` when the block is done.
-
-  Raises:
-    CheckpointError: `path` exists or cannot be written.
-  """
-  if path.exists():
-    raise CheckpointError(f"{path} exists; write to a new folder")
-  folder = None
-  try:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    yield folder
-    folder.chmod(0o755)
-    os.rename(folder, path)
-  except OSError as error:
-    raise CheckpointError(f"cannot write {path}: {error}") from error
-  finally:
-    if folder is not None:
-      shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_folder(
