@@ -3,7 +3,9 @@
 import jax
 import pytest
 
+import specjax
 from experiments import generate
+from specjax.drafters import shipped
 
 PROMPT = "--prompt=Repeat after me: one two three"
 
@@ -29,3 +31,20 @@ def test_prompt_lookup_gives_plain_decoding_s_tokens(run):
   assert lookup["text"] == "One two three."
   assert lookup["finish_reason"] == "eos"
   assert lookup["rounds"] <= plain["rounds"] == plain["new_tokens"]
+
+
+def test_what_is_shipped_gives_plain_decoding_s_tokens():
+  target = specjax.load_model("smollm2-135m")
+  prompt = [[{"role": "user", "content": "Tell me about lighthouses."}]]
+  options = dict(sampling=specjax.Sampling(temperature=0.0), max_new_tokens=16)
+  plain = specjax.generate(target, prompt, **options)
+  made = {
+    name: specjax.load_drafter(name, target, num_speculative_tokens=2)
+    for name in shipped.names()
+  }
+  drafter, draft = made["smollm2-135m:eagle3"]
+  out = specjax.generate(
+    target, prompt, drafter=drafter, draft=draft, **options
+  )
+  assert out.tokens == plain.tokens
+  assert out.stats.accepted > 0
