@@ -56,7 +56,7 @@ def recipe(
       "batch": 32,
       "group": 512,
     },
-    # 20 tokens hold nearly all mass of most laws; the rest is one lump.
+    # 50 tokens hold nearly all mass of most laws; the rest is one lump.
     "labels": {
       # A store that recipes share, and taps to have in it for the others.
       "folder": config_dict.placeholder(str),
@@ -64,12 +64,12 @@ def recipe(
       # All tokens of a law, made of the feature "hidden"; top_k is then of
       # what is held out.
       "whole": False,
-      "top_k": 20,
+      "top_k": 50,
       "log_probs_dtype": "float16",
       "features_dtype": "bfloat16",
     },
     "batches": {
-      "batch": 8,
+      "batch": 4,
       "length": 384,
       "bucket": 64,
       "held_out": 8,
@@ -77,7 +77,7 @@ def recipe(
       "model_devices": 1,
     },
     "training": {
-      "steps": 2000,
+      "steps": 1000,
       "micro_batches": 1,
       "dtype": "float32",
       "log_every": 10,
@@ -88,11 +88,11 @@ def recipe(
       "seed": 0,
     },
     "optimizer": {
-      "learning_rate": 5e-4,
-      "warmup_steps": 100,
+      "learning_rate": 1.5e-3,
+      "warmup_steps": 40,
       "decay": "cosine",
-      "last_share": 0.1,
-      "weight_decay": 0.01,
+      "last_share": 0.02,
+      "weight_decay": 0.1,
       "b1": 0.9,
       "b2": 0.98,
       "eps": 1e-8,

@@ -25,6 +25,5 @@ def get_config() -> config_dict.ConfigDict:
       noise=0.1,
       token_weight=0.1,
     ),
-    optimizer=dict(learning_rate=3e-4, b2=0.95, clip=0.5),
     in_smoke=dict(trainee=dict(vocabulary=2048)),
   )

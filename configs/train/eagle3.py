@@ -26,6 +26,5 @@ def get_config() -> config_dict.ConfigDict:
       norm_output=False,
       fc_norm=True,
     ),
-    optimizer=dict(learning_rate=3e-4, b2=0.95, clip=0.5),
     in_smoke=dict(trainee=dict(vocabulary=2048)),
   )

@@ -29,6 +29,6 @@ def get_config() -> config_dict.ConfigDict:
       decay=0.8,
       one_head=False,
     ),
-    optimizer=dict(learning_rate=1e-3),
+    optimizer=dict(learning_rate=2e-3),
     in_smoke=dict(trainee=dict(vocabulary=2048)),
   )
