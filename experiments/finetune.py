@@ -18,7 +18,7 @@ flags.adopt_module_key_flags(shared)
 flags.adopt_module_key_flags(command)
 
 _CORPUS = flags.DEFINE_string(
-  "corpus", None, "A UTF-8 text to learn, cut into windows of --length tokens."
+  "corpus", None, "A UTF-8 text to learn, cut into windows of --window tokens."
 )
 _TEXTS = flags.DEFINE_string(
   "texts",
@@ -36,15 +36,11 @@ _STEPS = flags.DEFINE_integer("steps", 200, "Updates at most.")
 _EVALUATE = flags.DEFINE_integer(
   "evaluate_every", 50, "Steps between two looks at what is held out."
 )
-_BATCH = flags.DEFINE_integer(
-  "batch", 8, "Texts an update.", **shared.ALSO_ELSEWHERE
-)
+_BATCH = flags.DEFINE_integer("batch_size", 8, "Texts an update.")
 _PARTS = flags.DEFINE_integer(
   "micro_batches", 1, "Parts of a batch, one after another: less memory."
 )
-_LENGTH = flags.DEFINE_integer(
-  "length", 256, "Tokens of a text.", **shared.ALSO_ELSEWHERE
-)
+_WINDOW = flags.DEFINE_integer("window", 256, "Tokens of a text.")
 _HELD_OUT = flags.DEFINE_float(
   "held_out", 0.05, "Share of the texts that is kept from training."
 )
@@ -83,7 +79,7 @@ def main() -> int:
     evaluate_every=_EVALUATE.value,
     batch=_BATCH.value,
     micro_batches=_PARTS.value,
-    length=_LENGTH.value,
+    length=_WINDOW.value,
     held_out=_HELD_OUT.value,
     windows=_WINDOWS.value,
     seed=_SEED.value,

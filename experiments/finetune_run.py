@@ -126,7 +126,7 @@ def _tune(settings: Settings, target: LoadedModel, path: Path):
   if settings.length > model.max_positions:
     raise ValueError(
       f"texts of {settings.length} tokens do not fit {target.name}'s context of"
-      f" {model.max_positions}: lower --length"
+      f" {model.max_positions}: lower --window"
     )
   texts = _read(settings, target)
   train, held_out = _batches(settings, texts, model.vocab_size)

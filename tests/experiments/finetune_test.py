@@ -16,9 +16,9 @@ ARGS = (
   "--warmup_steps=0",
   "--steps=4",
   "--evaluate_every=2",
-  "--batch=4",
+  "--batch_size=4",
   "--micro_batches=1",
-  "--length=24",
+  "--window=24",
   "--held_out=0.2",
   "--windows=8",
   "--seed=0",
@@ -88,7 +88,7 @@ def test_bad_input_is_one_line(run, tiny, corpus, tmp_path, argv, fault):
   argv = [
     a.replace("=O", f"={tmp_path}").replace("=C", f"={corpus}") for a in argv
   ]
-  defaults = [f"--model={tiny}", "--batch=4", "--length=24", "--seed=0"]
+  defaults = [f"--model={tiny}", "--batch_size=4", "--window=24", "--seed=0"]
   got = run(finetune.main, *defaults, *argv)
   assert got.status == 1 and got.out == ""
   (line,) = got.err.splitlines()
