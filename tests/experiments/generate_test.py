@@ -158,7 +158,7 @@ BAD = [
   (["--top_p=1.1"], "top_p must be in"),
   (["--drafter=ngramm"], "did you mean 'ngram'"),
   (["--drafter=specjax.sampling:draw"], "is no drafter"),
-  (["--drafter=model"], "needs either a draft model"),
+  (["--drafter=model", "--model=org/it"], "needs either a draft model"),
   (["--model=nope"], "unknown model 'nope'"),
   (["--rule=nope"], "unknown rule 'nope'"),
   (["--lenience=0.5"], "goes with --rule=lossy_lenience"),
