@@ -2,16 +2,13 @@
 
 import dataclasses
 import json
-import os
 import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jax
-
-from experiments import ablate_figures, ablate_show, setup, train_run
+from experiments import ablate_figures, ablate_show, memory, setup, train_run
 from experiments.ablate_settings import Arm, Study
 from experiments.command import INTERRUPTED
 from experiments.train_settings import Settings
@@ -21,9 +18,6 @@ from specjax.models.decoder import Transformer
 from specjax.training import data
 
 RECORD = "ablation.json"
-# Every compiled program is some 16 mappings of memory, and Linux allows a
-# process 65,530; past that XLA aborts.
-_MOST_MAPPINGS = 30_000
 
 
 def run(study: Study, output: str, *, as_json: bool) -> int:
@@ -44,7 +38,7 @@ def run(study: Study, output: str, *, as_json: bool) -> int:
     for place, (arm, seed, settings) in enumerate(todo, 1):
       setup.report(f"[{place}/{len(todo)}] {arm.name}, seed {seed}")
       _train(path, arm, seed, settings, targets)
-      _give_programs_back()
+      memory.give_programs_back()
   except KeyboardInterrupt:
     setup.report("interrupted; run the same command to go on")
     return INTERRUPTED
@@ -146,12 +140,3 @@ def _make_stores(study: Study, targets: Targets) -> None:
       sharing[0].labels.labelling, top_k=top_k, taps=tuple(sorted(taps))
     )
     data.make_store(Path(folder), labelling.settings(target))
-
-
-def _give_programs_back() -> None:
-  maps = f"/proc/{os.getpid()}/maps"
-  if not os.path.exists(maps):
-    return
-  with open(maps, "rb") as file:
-    if sum(1 for _ in file) > _MOST_MAPPINGS:
-      jax.clear_caches()

@@ -1,6 +1,7 @@
 """Keeps a command's memory near what it uses."""
 
 import ctypes
+import pathlib
 
 # mallopt's names for these, from glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -25,6 +26,20 @@ def reuse_freed_memory() -> None:
   """
   _set(_M_MMAP_THRESHOLD, _LARGE)
   _set(_M_TRIM_THRESHOLD, 2 * _LARGE)
+
+
+# Every compiled program is some 16 mappings of memory, and Linux allows a
+# process 65,530: past that XLA aborts in whatever it compiles or writes next.
+_MOST_MAPPINGS = 30_000
+
+
+def give_programs_back() -> None:
+  """Drops compiled programs where a process has come to hold too many."""
+  maps = pathlib.Path("/proc/self/maps")
+  if maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPPINGS:
+    import jax  # by now it runs
+
+    jax.clear_caches()
 
 
 def _set(option: int, value: int) -> None:

@@ -9,7 +9,6 @@ kept between runs where SPECJAX_TEST_CACHE names a folder.
 """
 
 import os
-import pathlib
 
 for _flag in (
   "--xla_force_host_platform_device_count=8",
@@ -23,6 +22,8 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # of commands too
 
 import jax  # noqa: E402  (the flags above are read when jax starts)
 import pytest  # noqa: E402
+
+from experiments import memory  # noqa: E402
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_debug_key_reuse", True)
@@ -39,15 +40,8 @@ def pytest_runtest_protocol(item):
   return (yield)
 
 
-# Every compiled program is some 16 mappings of memory, and Linux allows a
-# process 65,530: past that XLA aborts in whatever it compiles or writes next.
-_MOST_MAPPINGS = 30_000
-
-
 @pytest.fixture(autouse=True, scope="module")
 def few_mappings():
   """Gives programs back after a file that leaves the worker with too many."""
   yield
-  maps = pathlib.Path("/proc/self/maps")
-  if maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPPINGS:
-    jax.clear_caches()
+  memory.give_programs_back()
