@@ -1,12 +1,15 @@
-"""AdamW with a warm-up, a schedule, a clip and a mask of what is decayed."""
+"""AdamW or Muon, with a warm-up, a schedule, a clip and a mask of the decay."""
 
 import dataclasses
 
 import jax
 import optax
+import optax.contrib
 from jaxtyping import PyTree
 
 DECAYS = ("cosine", "constant")
+METHODS = ("adamw", "muon")
+_ADAM_SIZE = 0.2  # root mean square of AdamW's step over its rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,13 +20,20 @@ class Optimizer:
   matrices alone: norms and biases are left out.
 
   Attributes:
+    method: "adamw", or "muon": a matrix moves along its momentum with all
+      singular values made equal, as far as AdamW would move it; other weights
+      as with AdamW (Jordan et al. 2024; Liu et al. 2025, arXiv 2502.16982,
+      section 2.2, for the size of a step). Dearer a step by some thousand
+      multiplications a weight, whatever the batch.
     learning_rate: the largest one.
     warmup_steps: of a linear rise from 0 to it.
     decay: what follows: "cosine" to `last_share` of it at the last step, or
       "constant", the rate as it stands.
     clip: largest global norm of the gradient.
+    momentum: of Muon, in the place of b1.
   """
 
+  method: str = "adamw"
   learning_rate: float = 1e-3
   warmup_steps: int = 100
   decay: str = "cosine"
@@ -33,8 +43,11 @@ class Optimizer:
   b2: float = 0.98
   eps: float = 1e-8
   clip: float = 1.0
+  momentum: float = 0.95
 
   def __post_init__(self):
+    if self.method not in METHODS:
+      raise ValueError(f"method must be adamw or muon, got {self.method!r}")
     if self.decay not in DECAYS:
       raise ValueError(f"decay must be cosine or constant, got {self.decay!r}")
     if not 0 <= self.last_share <= 1:
@@ -68,15 +81,29 @@ class Optimizer:
 
   def make(self, steps: int) -> optax.GradientTransformation:
     """The update of a training of so many steps."""
+    clip = optax.clip_by_global_norm(self.clip)
+    rate, moments = self.schedule(steps), (self.b1, self.b2)
+    if self.method == "adamw":
+      return optax.chain(
+        clip,
+        optax.adamw(
+          rate,
+          *moments,
+          eps=self.eps,
+          weight_decay=self.weight_decay,
+          mask=decayed,
+        ),
+      )
     return optax.chain(
-      optax.clip_by_global_norm(self.clip),
-      optax.adamw(
-        self.schedule(steps),
-        b1=self.b1,
-        b2=self.b2,
+      clip,
+      optax.contrib.muon(
+        rate,
+        beta=self.momentum,
         eps=self.eps,
         weight_decay=self.weight_decay,
-        mask=decayed,
+        adam_b1=self.b1,
+        adam_b2=self.b2,
+        consistent_rms=_ADAM_SIZE,
       ),
     )
 

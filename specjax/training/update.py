@@ -140,12 +140,17 @@ def state_shardings(
   if axes is None:
     return jax.tree.map(lambda leaf: everywhere, state)
   places = sharding.tree_shardings(state.params, axes, mesh)
+
+  def absent(leaf):  # a weight that this part of the optimizer does not move
+    return isinstance(leaf, optax.MaskedNode)
+
   optimizer = optax.tree.map_params(
     update.optimizer.make(update.steps).init,
-    lambda leaf, place: place,
+    lambda leaf, place: leaf if absent(leaf) else place,
     state.optimizer,
     places,
     transform_non_params=lambda leaf: everywhere,
+    is_leaf=absent,
   )
   return TrainState(places, optimizer, everywhere, everywhere)
 

@@ -159,7 +159,7 @@ def _after(batches, update, mesh=None, axes=None):
   return state, figures
 
 
-UPDATE = Update(Toy(), Optimizer(0.05, warmup_steps=0), steps=10)
+UPDATE = Update(Toy(), Optimizer(learning_rate=0.05, warmup_steps=0), steps=10)
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +203,30 @@ def test_a_sharded_training_resumes(tmp_path, whole):
   trained = one.run()
   assert not one._state.params["head"].sharding.is_fully_replicated
   close(trained.params, whole[1].params, rtol=1e-3, atol=1e-5)
+
+
+MUON = dataclasses.replace(
+  PLAN,
+  optimizer=Optimizer(method="muon", learning_rate=0.05, warmup_steps=3),
+)
+
+
+def test_muon_resumes_bit_by_bit_and_on_a_mesh(tmp_path):
+  expected = make(tmp_path / "whole", plan=MUON).run()
+  with pytest.raises(Killed):
+    make(tmp_path / "killed", _killed_at(5), plan=MUON).run()
+  same(make(tmp_path / "killed", plan=MUON).run().params, expected.params)
+  mesh = sharding.make_mesh(2, 2)
+  options = dict(plan=MUON, mesh=mesh, axes=AXES)
+  with pytest.raises(Killed):
+    make(tmp_path / "mesh", _killed_at(5), **options).run()
+  one = make(tmp_path / "mesh", **options)
+  close(one.run().params, expected.params, rtol=1e-2, atol=1e-3)
+  assert not one._state.params["head"].sharding.is_fully_replicated
+  places = jax.tree.leaves(one._state.optimizer)
+  cut = [x for x in places if getattr(x, "shape", ()) == (VOCAB, 4)]
+  assert len(cut) == 2  # one momentum of each matrix
+  assert not any(x.sharding.is_fully_replicated for x in cut)
 
 
 @pytest.mark.parametrize("at", [0, 4, 5])
