@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import setup, train_data, train_run
+from experiments import run_files, setup, train_data
 from experiments.command import INTERRUPTED
 from experiments.train_parts import content_of
 from specjax import checkpoints
@@ -104,14 +104,14 @@ def run(settings: Settings, output: str, *, as_json: bool) -> int:
   """
   source = checkpoints.resolve(settings.model)
   path, config = Path(output), settings.record()
-  summary = path / train_run.SUMMARY
+  summary = path / run_files.SUMMARY
   command = f"python -m experiments.finetune {shlex.join(sys.argv[1:])}"
   try:
     with run_folder.claim(path, config, {}, command=command.strip()):
       if not summary.exists():
-        target = train_run.load(source, settings.dtype)
-        train_run.write(summary, _tune(settings, target, path))
-      _show(train_run.read(summary), path, as_json=as_json)
+        target = setup.load_target(source, settings.dtype)
+        run_files.write(summary, _tune(settings, target, path))
+      _show(run_files.read(summary), path, as_json=as_json)
   except KeyboardInterrupt:
     setup.report("interrupted; run the same command to go on")
     return INTERRUPTED
