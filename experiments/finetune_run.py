@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments import run_files, setup, train_data
 from experiments.command import INTERRUPTED
-from experiments.train_parts import content_of
+from experiments.train_parts import Rows, Texts, content_of
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.evaluation.runs import environment, run_folder
@@ -54,20 +54,14 @@ class Settings:
   def __post_init__(self):
     if (self.corpus is None) == (self.texts is None):
       raise ValueError("give --corpus or --texts, one of them")
-    for path in (self.corpus, self.texts):
-      if path is not None and not Path(path).is_file():
-        raise ValueError(f"there is no file {path}")
-    for name in ("batch", "windows"):
-      if getattr(self, name) < 1:
-        raise ValueError(
-          f"{name} must be at least 1, got {getattr(self, name)}"
-        )
-    if not 0 < self.held_out < 1:
-      raise ValueError(f"held_out must be inside (0, 1), got {self.held_out}")
-    if self.last_layers is not None and self.last_layers < 1:
-      raise ValueError(
-        f"last_layers must be at least 1, got {self.last_layers}"
-      )
+    # What a training's config has too is checked as it is there.
+    file = self.texts if self.corpus is None else self.corpus
+    Texts(conversations=file, held_out=self.held_out)
+    Rows(batch=self.batch, length=self.length)
+    for name in ("windows", "last_layers"):
+      value = getattr(self, name)
+      if value is not None and value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
     if self.batch % self.plan.micro_batches:
       raise ValueError(
         f"a batch of {self.batch} rows does not divide into"
