@@ -241,6 +241,13 @@ def test_a_bad_line_of_a_file_is_named(run, tmp_path, line, fault):
   _refused(run(generate.main, f"--prompt_file={file}"), fault)
 
 
+def test_a_prompt_file_that_is_no_utf_8_is_named_by_line(run, tmp_path):
+  file = tmp_path / "p.jsonl"
+  file.write_bytes(b'{"prompt": "fine"}\n{"prompt": "Jos\xe9"}\n')
+  fault = f"{file}, line 2: byte 0xe9 is no UTF-8"
+  _refused(run(generate.main, f"--prompt_file={file}"), fault)
+
+
 def test_a_truncated_file_is_one_line(run, tmp_path):
   file = tmp_path / "model.gguf"
   file.write_bytes(b"GGUF\x03\x00\x00\x00" + b"\x00" * 9)
