@@ -323,6 +323,30 @@ def test_control_c_ends_a_stream(tiny):
   assert b"tokens per target pass" in first + out
 
 
+def test_control_c_waits_for_no_thread():
+  main = """
+import threading
+from concurrent import futures
+from experiments import command
+
+def main():
+  print("begun")
+  futures.ThreadPoolExecutor(1).submit(threading.Event().wait, 60)
+  raise KeyboardInterrupt
+
+command.run(main)
+"""
+  done = subprocess.run(
+    [sys.executable, "-c", main],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    timeout=40,
+  )
+  assert (done.returncode, done.stdout) == (130, "begun\n")
+  assert done.stderr == "interrupted\n"
+
+
 def test_help_needs_no_model_and_is_quick():
   before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
   done = subprocess.run(
