@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from experiments import ablate_figures, ablate_show, memory, setup, train_run
+from experiments import (
+  ablate_figures,
+  ablate_show,
+  memory,
+  run_files,
+  setup,
+  train_run,
+)
 from experiments.ablate_settings import Arm, Study
 from experiments.command import INTERRUPTED
 from experiments.train_settings import Settings
@@ -45,7 +52,7 @@ def run(study: Study, output: str, *, as_json: bool) -> int:
   finished = {arm.name: list(_finished(path, arm)) for arm in study.arms}
   record = ablate_figures.compare(study, finished)
   path.mkdir(parents=True, exist_ok=True)
-  train_run.write(path / RECORD, record)
+  run_files.write(path / RECORD, record)
   pictures = ablate_show.draw(record, path)
   if as_json:
     print(json.dumps(record))
@@ -67,7 +74,7 @@ class Targets:
     if self._loaded is None or self._loaded[0] != wanted:
       self._loaded = None  # its memory first
       source = checkpoints.resolve(settings.model)
-      self._loaded = wanted, train_run.load(source, settings.dtype)
+      self._loaded = wanted, setup.load_target(source, settings.dtype)
     return self._loaded[1]
 
 
@@ -77,7 +84,7 @@ def _folder(path: Path, arm: Arm, seed: int) -> Path:
 
 def _missing(path: Path, arm: Arm) -> Iterator[tuple[Arm, int, Settings]]:
   for seed, settings in arm.runs.items():
-    if not (_folder(path, arm, seed) / train_run.SUMMARY).exists():
+    if not (_folder(path, arm, seed) / run_files.SUMMARY).exists():
       yield arm, seed, settings
 
 
@@ -104,13 +111,13 @@ def _finished(path: Path, arm: Arm) -> Iterator[ablate_figures.Finished]:
   """
   for seed, settings in arm.runs.items():
     folder = _folder(path, arm, seed)
-    if not (folder / train_run.SUMMARY).exists():
+    if not (folder / run_files.SUMMARY).exists():
       continue
     try:
       summary = train_run.complete(settings, folder, _nothing)
     except ValueError as error:
       raise ValueError(f"arm {arm.name}, seed {seed}: {error}") from error
-    trials = train_run.read(folder / train_run.EVALUATION)
+    trials = run_files.read(folder / run_files.EVALUATION)
     yield ablate_figures.Finished(seed, summary, trials)
 
 

@@ -34,6 +34,12 @@ def run(
     if isinstance(stream, io.TextIOWrapper):
       stream.reconfigure(errors="backslashreplace")
   status = call(main, sys.argv, positional)
+  if status == INTERRUPTED:
+    # At a proper exit a compilation in a thread is waited for, or crashes.
+    for stream in (sys.stdout, sys.stderr):
+      with contextlib.suppress(OSError):
+        stream.flush()
+    os._exit(status)
   if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     # A second Ctrl-C ends the clean-up at exit, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

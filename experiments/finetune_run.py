@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from experiments import setup, train_data, train_run
+from experiments import run_files, setup, train_data
 from experiments.command import INTERRUPTED
-from experiments.train_parts import content_of
+from experiments.train_parts import Rows, Texts, content_of
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.evaluation.runs import environment, run_folder
@@ -54,20 +54,14 @@ class Settings:
   def __post_init__(self):
     if (self.corpus is None) == (self.texts is None):
       raise ValueError("give --corpus or --texts, one of them")
-    for path in (self.corpus, self.texts):
-      if path is not None and not Path(path).is_file():
-        raise ValueError(f"there is no file {path}")
-    for name in ("batch", "windows"):
-      if getattr(self, name) < 1:
-        raise ValueError(
-          f"{name} must be at least 1, got {getattr(self, name)}"
-        )
-    if not 0 < self.held_out < 1:
-      raise ValueError(f"held_out must be inside (0, 1), got {self.held_out}")
-    if self.last_layers is not None and self.last_layers < 1:
-      raise ValueError(
-        f"last_layers must be at least 1, got {self.last_layers}"
-      )
+    # What a training's config has too is checked as it is there.
+    file = self.texts if self.corpus is None else self.corpus
+    Texts(conversations=file, held_out=self.held_out)
+    Rows(batch=self.batch, length=self.length)
+    for name in ("windows", "last_layers"):
+      value = getattr(self, name)
+      if value is not None and value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
     if self.batch % self.plan.micro_batches:
       raise ValueError(
         f"a batch of {self.batch} rows does not divide into"
@@ -104,14 +98,14 @@ def run(settings: Settings, output: str, *, as_json: bool) -> int:
   """
   source = checkpoints.resolve(settings.model)
   path, config = Path(output), settings.record()
-  summary = path / train_run.SUMMARY
+  summary = path / run_files.SUMMARY
   command = f"python -m experiments.finetune {shlex.join(sys.argv[1:])}"
   try:
     with run_folder.claim(path, config, {}, command=command.strip()):
       if not summary.exists():
-        target = train_run.load(source, settings.dtype)
-        train_run.write(summary, _tune(settings, target, path))
-      _show(train_run.read(summary), path, as_json=as_json)
+        target = setup.load_target(source, settings.dtype)
+        run_files.write(summary, _tune(settings, target, path))
+      _show(run_files.read(summary), path, as_json=as_json)
   except KeyboardInterrupt:
     setup.report("interrupted; run the same command to go on")
     return INTERRUPTED

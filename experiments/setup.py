@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from absl import flags
 
+from experiments import memory
 from specjax import acceptance, api, checkpoints
 from specjax.api.pairing import default_rule
 from specjax.checkpoints.loaded import LoadedModel, load_model
@@ -39,6 +40,15 @@ class Plan:
     drafter, draft = registry.resolve(self.drafter, self.settings, target)
     options = dict(drafter=drafter, draft=draft, rule=self.rule)
     return target, options
+
+
+def load_target(source: checkpoints.Source, dtype: str | None) -> LoadedModel:
+  """The target that is trained on, and the process made ready for it."""
+  use_compilation_cache(FLAGS.compilation_cache)
+  report(f"loading {source.name}")
+  target = load_model(source, dtype)
+  memory.reuse_freed_memory()
+  return target
 
 
 def make_plan() -> Plan:

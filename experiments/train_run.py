@@ -2,8 +2,6 @@
 
 import dataclasses
 import itertools
-import json
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -12,21 +10,22 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from absl import flags
 from jaxtyping import PyTree
 
-from experiments import memory, setup, train_data, train_show, train_trial
+from experiments import (
+  run_files,
+  setup,
+  train_data,
+  train_ends,
+  train_show,
+  train_trial,
+)
 from experiments.command import INTERRUPTED
 from experiments.train_data import Material
 from experiments.train_settings import Settings
 from specjax import checkpoints, sharding
-from specjax.checkpoints.drafter_files import (
-  DrafterFile,
-  read_drafter,
-  save_drafter,
-)
-from specjax.checkpoints.loaded import LoadedModel, load_model
+from specjax.checkpoints.drafter_files import read_drafter
+from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters.trained import TRAINED
 from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
@@ -35,10 +34,6 @@ from specjax.training import data
 from specjax.training.data import Conversation, Store
 from specjax.training.trainer import Trained, Trainer
 from specjax.training.types import Frozen, Trainee
-
-FLAGS = flags.FLAGS
-SUMMARY = run_folder.SUMMARY
-EVALUATION = "evaluation.json"
 
 
 def run(settings: Settings, output: str, *, as_json: bool) -> int:
@@ -49,22 +44,17 @@ def run(settings: Settings, output: str, *, as_json: bool) -> int:
   """
   source = checkpoints.resolve(settings.model)
   path = Path(output)
+
+  def load() -> LoadedModel:
+    return setup.load_target(source, settings.dtype)
+
   try:
-    summary = complete(settings, path, lambda: load(source, settings.dtype))
+    summary = complete(settings, path, load)
     train_show.show(summary, path, as_json=as_json)
   except KeyboardInterrupt:
     setup.report("interrupted; run the same command to go on")
     return INTERRUPTED
   return 0
-
-
-def load(source: checkpoints.Source, dtype: str | None) -> LoadedModel:
-  """The target, and the process made ready to compile for it."""
-  setup.use_compilation_cache(FLAGS.compilation_cache)
-  setup.report(f"loading {source.name}")
-  target = load_model(source, dtype)
-  memory.reuse_freed_memory()
-  return target
 
 
 def complete(
@@ -85,10 +75,10 @@ def complete(
   mesh, config = _mesh(settings), settings.record()
   command = _command() if command is None else command
   with run_folder.claim(path, config, {}, command=command):
-    if not (path / SUMMARY).exists():
+    if not (path / run_files.SUMMARY).exists():
       found = _stages(settings, load(), path, mesh, config)
-      write(path / SUMMARY, found)
-    return read(path / SUMMARY)
+      run_files.write(path / run_files.SUMMARY, found)
+    return run_files.read(path / run_files.SUMMARY)
 
 
 def _command() -> str:
@@ -110,10 +100,11 @@ def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
     raise ValueError(f"{target.name} has no features to train on")
   trainee = settings.recipe.build(target.model)
   _check_room(settings, trainee, target)
-  start = _start(settings, trainee)
+  start = train_ends.start(settings, trainee)
   if settings.ends.as_it_is:
     assert start is not None
-    frozen, trained = _frozen(target, start.token_ids), _as_it_is(start)
+    trained = train_ends.as_it_is(start)
+    frozen = _frozen(target, start.token_ids)
     texts = train_data.conversations(settings, target, path)
     learnt: dict[str, Any] = {"conversations": len(texts), "answer_tokens": 0}
   else:
@@ -126,7 +117,7 @@ def _stages(settings: Settings, target: LoadedModel, path: Path, mesh, config):
     frozen = _frozen(target, ids)
     params = None if start is None else jax.tree.map(jnp.asarray, start.params)
     trained = _train(settings, trainee, frozen, params, material, path, mesh)
-  _save(settings, trainee, frozen, trained, target, path)
+  train_ends.save(settings, trainee, frozen, trained, target, path)
   # What is tried is what is stored, which int8 and bfloat16 have rounded.
   stored = jax.tree.map(jnp.asarray, read_drafter(path / TRAINED).params)
   found = _evaluate(settings, trainee, frozen, stored, target, texts, path)
@@ -155,20 +146,6 @@ def _frozen(target: LoadedModel, ids) -> Frozen:
   return Frozen(target.params, ids)
 
 
-def _as_it_is(start: DrafterFile) -> Trained:
-  """A training of no steps."""
-  return Trained(
-    params=jax.tree.map(jnp.asarray, start.params),
-    step=0,
-    steps=0,
-    positions=0,
-    acceptance=(),
-    acceptance_length=1.0,
-    stopped_early=False,
-    seconds=0.0,
-  )
-
-
 def _check_room(settings: Settings, trainee: Trainee, target: LoadedModel):
   """Refuses before an hour of data what would be refused after it."""
   trainee.drafter(settings.tried.num_speculative_tokens)
@@ -178,25 +155,6 @@ def _check_room(settings: Settings, trainee: Trainee, target: LoadedModel):
       f"rows of {longest} tokens do not fit {target.name}'s context of"
       f" {target.model.max_positions}: lower length"
     )
-
-
-def _start(settings: Settings, trainee: Trainee) -> DrafterFile | None:
-  """The drafter that training goes on from.
-
-  Raises:
-    ValueError: it is of another kind or other sizes.
-  """
-  if settings.ends.start is None:
-    return None
-  file = read_drafter(settings.ends.start)
-  stated = json.loads(json.dumps(settings.recipe.describe(trainee)))
-  if (file.kind, file.settings) != (settings.recipe.kind, stated):
-    raise ValueError(
-      f"{settings.ends.start} holds {file.kind} of other settings than the"
-      f" config's {settings.recipe.kind}"
-    )
-  setup.report(f"starting from {settings.ends.start}")
-  return file
 
 
 def _token_ids(settings: Settings, tokenizer: Tokenizer, store: Store):
@@ -244,40 +202,6 @@ def _train(
   return dataclasses.replace(trained, params=params)
 
 
-def _save(
-  settings: Settings,
-  trainee: Trainee,
-  frozen: Frozen,
-  trained: Trained,
-  target: LoadedModel,
-  path: Path,
-) -> None:
-  """The drafter's own folder, which loads by path."""
-  if (path / TRAINED).exists():
-    return
-  embedding = frozen.target["embed"]["embedding"]
-  sizes = (embedding.shape[0], embedding.shape[1])
-  ids = frozen.token_ids
-  save_drafter(
-    path / TRAINED,
-    DrafterFile(
-      kind=settings.recipe.kind,
-      settings=settings.recipe.describe(trainee),
-      target=target.name,
-      target_sizes=sizes,
-      params=trained.params,
-      token_ids=None if ids is None else np.asarray(ids),
-      notes={
-        "steps": trained.step,
-        "positions": trained.positions,
-        "acceptance": list(trained.acceptance),
-        "temperature": settings.plan.temperature,
-      },
-    ),
-    settings.ends.storage,
-  )
-
-
 def _evaluate(
   settings: Settings,
   trainee: Trainee,
@@ -287,26 +211,14 @@ def _evaluate(
   texts: Sequence[Conversation],
   path: Path,
 ) -> list[dict[str, Any]]:
-  if (path / EVALUATION).exists():
-    return read(path / EVALUATION)
+  if (path / run_files.EVALUATION).exists():
+    return run_files.read(path / run_files.EVALUATION)
   if (other := settings.tried.conversations) is not None:
     texts = train_data.read(other)
   found = train_trial.try_out(settings, trainee, frozen, params, target, texts)
-  write(path / EVALUATION, found)
+  run_files.write(path / run_files.EVALUATION, found)
   return found
 
 
 def _size(params) -> int:
   return sum(int(leaf.size) for leaf in jax.tree.leaves(params))
-
-
-def write(path: Path, value: Any) -> None:
-  """Whole or not at all, so that a file that is there is finished."""
-  beside = path.with_suffix(".tmp")
-  beside.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
-  os.replace(beside, path)
-
-
-def read(path: Path) -> Any:
-  """What `write` wrote."""
-  return json.loads(path.read_text(encoding="utf-8"))

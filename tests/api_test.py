@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import threading
 
 import jax
 import jax.numpy as jnp
@@ -244,6 +245,26 @@ def test_an_interrupt_loses_nothing_that_was_yielded(monkeypatch):
   assert run.output.tokens == (tuple(seen),)
   assert run.output.finish_reasons == (None,)
   assert run.output.stats.emitted == 5
+
+
+def test_an_interrupt_waits_for_no_compilation(monkeypatch):
+  begun, end, left = threading.Event(), threading.Event(), []
+
+  def compiling(*_):
+    begun.set()
+    left.append(end.wait(60))
+
+  def interrupted(*_):
+    assert begun.wait(60)
+    raise KeyboardInterrupt
+
+  monkeypatch.setattr(lanes, "_warm", set())
+  monkeypatch.setattr(lanes.Lanes, "_warm_rounds", compiling)
+  monkeypatch.setattr(lanes.Lanes, "_prefill", interrupted)
+  with pytest.raises(KeyboardInterrupt):
+    api.generate(TARGET, PROMPTS[:1], max_new_tokens=20)
+  assert not left
+  end.set()
 
 
 @pytest.mark.parametrize(

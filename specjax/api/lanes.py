@@ -200,12 +200,15 @@ class Lanes:
     key = (self._engine, self._chunk, lanes, rounds, form, shapes)
     if key in _warm:
       return
-    with futures.ThreadPoolExecutor(1) as pool:
+    pool = futures.ThreadPoolExecutor(1)
+    try:
       decoded = pool.submit(self._warm_rounds, indices) if rounds else None
       length = jnp.minimum(state.length, self._chunk)
       state, _ = self._prefill(dataclasses.replace(state, length=length))
       if decoded is not None:
         decoded.result()
+    finally:
+      pool.shutdown(wait=False)  # Ctrl-C waits for no other compilation
     if not rounds:
       _put_row(self._make([0] * lanes), jnp.zeros((), jnp.int32), state)
     _warm.add(key)

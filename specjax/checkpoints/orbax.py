@@ -24,7 +24,7 @@ from specjax.checkpoints.base import (
   shapes,
 )
 from specjax.checkpoints.new_folder import new_folder
-from specjax.models.config import DecoderConfig, RopeScaling
+from specjax.models.config import DecoderConfig
 
 CONFIG = "specjax.json"
 _FORMAT = 1
@@ -137,10 +137,7 @@ def read_saved(path: Path, dtype: Any = None) -> tuple[DecoderConfig, PyTree]:
   try:
     if raw["format"] != _FORMAT:
       raise ValueError(f"format {raw['format']} is not {_FORMAT}")
-    fields = dict(raw["config"])
-    if (scaling := fields.pop("rope_scaling")) is not None:
-      scaling = RopeScaling(**scaling)
-    config = DecoderConfig(**fields, rope_scaling=scaling)
+    config = DecoderConfig.from_json(raw["config"])
     stored = as_dtype(config.dtype)
   except (KeyError, TypeError, ValueError) as error:
     raise CheckpointError(f"{path / CONFIG}: {error}") from error

@@ -23,7 +23,7 @@ from specjax.drafters import shipped
 from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.heads import Heads
-from specjax.models.config import DecoderConfig, RopeScaling
+from specjax.models.config import DecoderConfig
 from specjax.models.cut import Shared
 from specjax.models.decoder import Transformer
 from specjax.models.eagle import EagleHead, EagleParams
@@ -183,7 +183,7 @@ def _check(found: PyTree, wanted: PyTree) -> None:
 
 def _draft_model(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
   settings = parts.settings
-  config = _decoder(settings["config"], parts.target.dtype)
+  config = DecoderConfig.from_json(settings["config"], parts.target.dtype)
   model = Transformer(config)
   shared = Shared(
     embedding=settings["share_embedding"],
@@ -217,10 +217,7 @@ def _heads(net_of) -> Callable[[_Parts], tuple[Callable[..., Drafter], PyTree]]:
 
 
 def _eagle(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
-  settings = dict(parts.settings)
-  layer = _decoder(settings.pop("layer"), parts.target.dtype)
-  taps = tuple(settings.pop("taps"))
-  config = EagleConfig(layer=layer, taps=taps, **settings)
+  config = EagleConfig.from_json(parts.settings, parts.target.dtype)
   _check(
     parts.trained,
     jax.eval_shape(EagleHead(config).init, jax.random.key(0)),
@@ -235,13 +232,6 @@ def _eagle(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
     token_ids=parts.token_ids,
   )
   return lambda **given: Eagle(config, **given), params
-
-
-def _decoder(fields: dict[str, Any], dtype: str) -> DecoderConfig:
-  fields = dict(fields) | {"dtype": dtype}
-  if fields.get("rope_scaling") is not None:
-    fields["rope_scaling"] = RopeScaling(**fields["rope_scaling"])
-  return DecoderConfig(**fields)
 
 
 KINDS: dict[str, Callable[[_Parts], tuple[Callable[..., Drafter], PyTree]]] = {

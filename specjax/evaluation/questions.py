@@ -3,8 +3,9 @@
 import dataclasses
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
+
+from specjax.evaluation import text_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,8 @@ def read(prompts: Sequence[str], path: str | None) -> list[Question]:
   """Questions of --prompt and then of --prompt_file.
 
   Raises:
-    ValueError: none, an empty one, or a line that does not parse, by number.
+    ValueError: none, an empty one, or a line that does not parse or is no
+      UTF-8, by number.
   """
   questions = [Question((prompt,)) for prompt in prompts]
   if path is not None:
@@ -42,14 +44,9 @@ def read(prompts: Sequence[str], path: str | None) -> list[Question]:
 
 
 def _read_file(path: str) -> list[Question]:
-  try:
-    text = Path(path).read_text(encoding="utf-8-sig")
-  except (OSError, UnicodeDecodeError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise ValueError(f"cannot read {path}: {reason}") from error
   questions = [
     _question(line, f"{path}, line {number}")
-    for number, line in enumerate(text.split("\n"), 1)
+    for number, line in enumerate(text_files.read(path).split("\n"), 1)
     if line.strip()
   ]
   if not questions:

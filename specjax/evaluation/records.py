@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from specjax import metrics
+from specjax.evaluation import text_files
 
 FILE = "records.jsonl"
 PLAIN = "none"  # a mode's drafter where it is plain decoding
@@ -172,9 +173,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
   """The lines of a file; a last line that a kill cut short is left out.
 
   Raises:
-    ValueError: another line that does not parse, by number.
+    ValueError: another line that does not parse or is no UTF-8, by number.
   """
-  lines = path.read_text(encoding="utf-8").split("\n")
+  lines = text_files.read(path).split("\n")
   entries = []
   for number, line in enumerate(lines, 1):
     if not line.strip():

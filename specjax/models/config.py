@@ -1,6 +1,8 @@
 """Sizes and switches of one decoder; frozen, so that jit may hold it static."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,25 @@ class DecoderConfig:
         f"a head of {self.head_size} outputs does not fit a vocabulary of"
         f" {self.vocab_size}"
       )
+
+  @classmethod
+  def from_json(
+    cls, fields: Mapping[str, Any], dtype: str | None = None
+  ) -> "DecoderConfig":
+    """Of what `dataclasses.asdict` gave, be it through JSON.
+
+    Args:
+      dtype: in place of the one that is stated.
+
+    Raises:
+      TypeError, ValueError: an unknown field, a missing one or a wrong one.
+    """
+    stated = dict(fields)
+    if stated.get("rope_scaling") is not None:
+      stated["rope_scaling"] = RopeScaling(**stated["rope_scaling"])
+    if dtype is not None:
+      stated["dtype"] = dtype
+    return cls(**stated)
 
   @property
   def num_outputs(self) -> int:

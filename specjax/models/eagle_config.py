@@ -1,6 +1,8 @@
 """Sizes and switches of an EAGLE draft; frozen, so that jit holds it static."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from specjax.models.config import DecoderConfig
 
@@ -51,6 +53,23 @@ class EagleConfig:
         f"a draft vocabulary of {size} does not fit into the target's"
         f" {self.layer.vocab_size}"
       )
+
+  @classmethod
+  def from_json(
+    cls, fields: Mapping[str, Any], dtype: str | None = None
+  ) -> "EagleConfig":
+    """Of what `dataclasses.asdict` gave, be it through JSON.
+
+    Args:
+      dtype: of the layer, in place of the one that is stated.
+
+    Raises:
+      KeyError, TypeError, ValueError: an unknown field, a missing one or a
+        wrong one.
+    """
+    stated = dict(fields)
+    layer = DecoderConfig.from_json(stated.pop("layer"), dtype)
+    return cls(layer, tuple(stated.pop("taps")), **stated)
 
 
 def default_taps(num_layers: int) -> tuple[str, str, str]:

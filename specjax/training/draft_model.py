@@ -24,7 +24,7 @@ from specjax.training import losses
 from specjax.training.answers_only import over_answers
 from specjax.training.divergences import lk_weight
 from specjax.training.losses import Loss
-from specjax.training.teacher import inverse_ids
+from specjax.training.teacher import draft_ids_of
 from specjax.training.types import Batch, Frozen, Sum, Teacher
 from specjax.types import Slots
 
@@ -167,7 +167,7 @@ class DraftTrainee:
     """
 
     parts = _parts(self.objective)
-    ids = self._draft_ids(frozen)
+    ids = draft_ids_of(frozen)
 
     def judge(logits, teacher: Teacher, following, mask):
       given = (logits, teacher, following, mask, ids)
@@ -199,7 +199,7 @@ class DraftTrainee:
   ) -> Sum:
     """See `Trainee.acceptance`."""
 
-    ids = self._draft_ids(frozen)
+    ids = draft_ids_of(frozen)
 
     def judge(logits, teacher: Teacher, following, mask):
       kept = losses.acceptance(logits, teacher, temperature, ids)
@@ -223,11 +223,6 @@ class DraftTrainee:
     if frozen.token_ids is None:
       return whole
     return {"model": whole, "token_ids": frozen.token_ids}
-
-  def _draft_ids(self, frozen: Frozen) -> Int[Array, "V"] | None:
-    if frozen.token_ids is None:
-      return None
-    return inverse_ids(frozen.token_ids, self.config.vocab_size)
 
   def _whole(self, params: PyTree, frozen: Frozen) -> PyTree:
     """The draft's weights, what it shares with the target included."""

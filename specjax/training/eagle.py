@@ -18,7 +18,7 @@ from specjax.models.eagle_config import EagleConfig
 from specjax.models.heads import vocabulary_rows
 from specjax.training import losses
 from specjax.training.losses import Loss
-from specjax.training.teacher import inverse_ids
+from specjax.training.teacher import draft_ids_of
 from specjax.training.types import Batch, Frozen, Sum, Teacher
 from specjax.training.unroll import unroll
 
@@ -93,8 +93,8 @@ class EagleTrainee:
     """See `Trainee.loss`; "loss_per_depth" too, or the parts of version 1."""
     shared = self._share(params, frozen)
     if self.config.version == 1:
-      return self._first_loss(shared, batch, key)
-    target = _Ahead(batch, self.depth, frozen.token_ids, self.config)
+      return self._first_loss(shared, batch, draft_ids_of(frozen), key)
+    target = _Ahead(batch, self.depth, draft_ids_of(frozen))
 
     def read(step, hidden):
       logits = EagleHead(self.config).logits(shared, hidden)
@@ -114,7 +114,7 @@ class EagleTrainee:
   ) -> Sum:
     """See `Trainee.acceptance`; depth d is the law of node d."""
     shared = self._share(params, frozen)
-    target = _Ahead(batch, self.depth, frozen.token_ids, self.config)
+    target = _Ahead(batch, self.depth, draft_ids_of(frozen))
 
     def read(step, hidden):
       logits = EagleHead(self.config).logits(shared, hidden)
@@ -138,14 +138,14 @@ class EagleTrainee:
     inputs = (self.config, params, batch.tokens, batch.features)
     return unroll(*inputs, depth, read)
 
-  def _first_loss(self, params: EagleParams, batch: Batch, key):
+  def _first_loss(self, params: EagleParams, batch: Batch, draft_ids, key):
     """Version 1: the next feature, and the law that the target's head reads."""
     name = self.config.taps[0]
     feature = batch.features[name]
     noise = jax.random.uniform(key, feature.shape, feature.dtype, -1.0, 1.0)
     noisy = {name: feature + self.noise * noise}
     batch = dataclasses.replace(batch, features=noisy)
-    target = _Ahead(batch, 1, params.token_ids, self.config)
+    target = _Ahead(batch, 1, draft_ids)
     wanted = jnp.pad(feature[:, 1:], ((0, 0), (0, 1), (0, 0)))
 
     def read(step, hidden):
@@ -203,11 +203,9 @@ class _Ahead:
   Step s reads entry i + 1 + s at position i; past the end nothing is valid.
   """
 
-  def __init__(self, batch: Batch, depth: int, token_ids, config: EagleConfig):
+  def __init__(self, batch: Batch, depth: int, draft_ids):
     self._size = batch.tokens.shape[1]
-    self.draft_ids = None
-    if token_ids is not None:
-      self.draft_ids = inverse_ids(token_ids, config.layer.vocab_size)
+    self.draft_ids = draft_ids
 
     def longer(x):
       return jnp.pad(x, ((0, 0), (0, depth + 1)) + ((0, 0),) * (x.ndim - 2))

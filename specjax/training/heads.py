@@ -18,7 +18,7 @@ from specjax.drafters.heads import Heads
 from specjax.models.heads import Blockwise, Medusa, vocabulary_rows
 from specjax.training import losses
 from specjax.training.losses import Loss, masked_sum
-from specjax.training.teacher import inverse_ids
+from specjax.training.teacher import draft_ids_of
 from specjax.training.types import Batch, Frozen, Sum, Teacher
 
 # (logits, teacher, what came next, which count) of one head at all positions.
@@ -110,7 +110,7 @@ class HeadsTrainee:
     self, params: PyTree, frozen: Frozen, batch: Batch, key: Key[Array, ""]
   ) -> dict[str, Sum]:
     """See `Trainee.loss`; the key draws the head where `one_head` is set."""
-    draft_ids = _draft_ids(frozen)
+    draft_ids = draft_ids_of(frozen)
 
     def measure(logits, teacher, tokens, mask):
       return self.objective(logits, teacher, tokens, mask, draft_ids)
@@ -133,7 +133,7 @@ class HeadsTrainee:
     temperature: Float[Array, ""],
   ) -> Sum:
     """See `Trainee.acceptance`; entry k - 1 is head k's."""
-    draft_ids = _draft_ids(frozen)
+    draft_ids = draft_ids_of(frozen)
 
     def measure(logits, teacher, tokens, mask):
       kept = losses.acceptance(logits, teacher, temperature, draft_ids)
@@ -194,13 +194,6 @@ def _shared(frozen: Frozen) -> PyTree:
   """What heads without vocabulary rows of their own read."""
   rows = vocabulary_rows(frozen.target, frozen.token_ids)
   return {"head": {"kernel": rows}}
-
-
-def _draft_ids(frozen: Frozen) -> Int[Array, "V"] | None:
-  if frozen.token_ids is None:
-    return None
-  size = vocabulary_rows(frozen.target).shape[0]
-  return inverse_ids(frozen.token_ids, size)
 
 
 def _longer(x: Array, extra: int) -> Array:

@@ -40,12 +40,18 @@ def cut(path: Path, step: int) -> None:
   os.replace(beside, path)
 
 
-def draw(lines: Sequence[dict[str, Any]], folder: Path) -> list[Path]:
-  """loss.png and acceptance.png of a log; those that it has figures for."""
+def draw(
+  lines: Sequence[dict[str, Any]], temperature: float, folder: Path
+) -> list[Path]:
+  """loss.png and acceptance.png of a log; those that it has figures for.
+
+  Args:
+    temperature: at which acceptance was measured.
+  """
   pictures = []
   for name, figure in (
     ("loss.png", _losses(lines)),
-    ("acceptance.png", _acceptance(lines)),
+    ("acceptance.png", _acceptance(lines, temperature)),
   ):
     if figure is not None:
       FigureCanvasAgg(figure)
@@ -68,11 +74,12 @@ def _losses(lines) -> Figure | None:
   return figure
 
 
-def _acceptance(lines) -> Figure | None:
+def _acceptance(lines, temperature: float) -> Figure | None:
   found = [line for line in lines if "acceptance" in line]
   if not found:
     return None
-  figure, axes = _axes("held-out acceptance by teacher forcing")
+  figure, axes = _axes("acceptance by teacher forcing")
+  axes.set_title(f"held out, T = {temperature:g}")
   steps = [line["step"] for line in found]
   for depth in range(len(found[0]["acceptance"])):
     rates = [line["acceptance"][depth] for line in found]

@@ -14,7 +14,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from specjax.filters import largest
-from specjax.training.types import Teacher
+from specjax.models.heads import vocabulary_rows
+from specjax.training.types import Frozen, Teacher
 
 
 def top_k(logits: Float[Array, "*b V"], k: int) -> Teacher:
@@ -90,6 +91,14 @@ def inverse_ids(
   """
   none = jnp.full((vocab_size,), -1, jnp.int32)
   return none.at[token_ids].set(jnp.arange(len(token_ids), dtype=jnp.int32))
+
+
+def draft_ids_of(frozen: Frozen) -> Int[Array, "V"] | None:
+  """`inverse_ids` of a drafter's vocabulary; None where it has the target's."""
+  if frozen.token_ids is None:
+    return None
+  size = vocabulary_rows(frozen.target).shape[0]
+  return inverse_ids(frozen.token_ids, size)
 
 
 def to_draft(teacher: Teacher, draft_ids: Int[Array, "V"]) -> Teacher:

@@ -289,7 +289,7 @@ class Trainer:
 
   def _finish(self, at: int) -> Trained:
     lines = logs.read(self._log)
-    logs.draw(lines, self._folder)
+    logs.draw(lines, self._plan.temperature, self._folder)
     best = int(self._course.best)
     state = self._state
     if best != at:

@@ -327,6 +327,18 @@ def test_the_tables_hold_the_figures_of_their_part(tmp_path):
   assert len(differ) == 2 and differ[1][-3:] == ["1", "1", "42"]
 
 
+def test_the_shortest_answer_is_stated_beside_the_speedups(tmp_path):
+  folder = make_folder(tmp_path)
+  records.append(
+    folder / "records.jsonl", make_answer(LOOKUP, "4", ids=(5, 6)).to_json()
+  )
+  text = " ".join(read_page(folder).text.split())
+  said = "however few tokens it gets; the shortest answer has 2. Seconds are"
+  assert said in text
+  (folder / "records.jsonl").unlink()
+  assert "shortest answer" not in read_page(folder).text
+
+
 FILES = ("summary.json", "config.json", "records.jsonl", "traces.jsonl")
 
 

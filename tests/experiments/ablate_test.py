@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments import ablate, ablate_run, train_run
+from experiments import ablate, ablate_run, run_files, train_run
 from experiments.ablate_settings import Study
 from specjax.models.decoder import Transformer
 from specjax.models.presets import preset
@@ -54,7 +54,7 @@ def trained(monkeypatch):
   done = []
 
   def complete(settings, path, load, command=None):
-    if not (path / train_run.SUMMARY).exists():
+    if not (path / run_files.SUMMARY).exists():
       arm, seed = path.parent.name, settings.plan.seed
       done.append((arm, seed, settings.plan.steps))
       path.mkdir(parents=True)
@@ -66,10 +66,10 @@ def trained(monkeypatch):
         "steps": 4,
         "training_s": 60.0,
       }
-      train_run.write(path / train_run.SUMMARY, summary)
+      run_files.write(path / run_files.SUMMARY, summary)
       trials = [_trial(t, RATES[arm], seed) for t in (0.0, 1.0)]
-      train_run.write(path / train_run.EVALUATION, trials)
-    return train_run.read(path / train_run.SUMMARY)
+      run_files.write(path / run_files.EVALUATION, trials)
+    return run_files.read(path / run_files.SUMMARY)
 
   monkeypatch.setattr(train_run, "complete", complete)
   monkeypatch.setattr(ablate_run, "_make_stores", lambda *a: None)

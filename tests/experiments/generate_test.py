@@ -241,6 +241,13 @@ def test_a_bad_line_of_a_file_is_named(run, tmp_path, line, fault):
   _refused(run(generate.main, f"--prompt_file={file}"), fault)
 
 
+def test_a_prompt_file_that_is_no_utf_8_is_named_by_line(run, tmp_path):
+  file = tmp_path / "p.jsonl"
+  file.write_bytes(b'{"prompt": "fine"}\n{"prompt": "Jos\xe9"}\n')
+  fault = f"{file}, line 2: byte 0xe9 is no UTF-8"
+  _refused(run(generate.main, f"--prompt_file={file}"), fault)
+
+
 def test_a_truncated_file_is_one_line(run, tmp_path):
   file = tmp_path / "model.gguf"
   file.write_bytes(b"GGUF\x03\x00\x00\x00" + b"\x00" * 9)
@@ -314,6 +321,30 @@ def test_control_c_ends_a_stream(tiny):
   assert err.decode().splitlines()[-1] == "interrupted"
   assert b"Traceback" not in err
   assert b"tokens per target pass" in first + out
+
+
+def test_control_c_waits_for_no_thread():
+  main = """
+import threading
+from concurrent import futures
+from experiments import command
+
+def main():
+  print("begun")
+  futures.ThreadPoolExecutor(1).submit(threading.Event().wait, 60)
+  raise KeyboardInterrupt
+
+command.run(main)
+"""
+  done = subprocess.run(
+    [sys.executable, "-c", main],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+    timeout=40,
+  )
+  assert (done.returncode, done.stdout) == (130, "begun\n")
+  assert done.stderr == "interrupted\n"
 
 
 def test_help_needs_no_model_and_is_quick():

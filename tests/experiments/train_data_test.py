@@ -7,7 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import train_data, train_recipes, train_run, train_trial
+from experiments import (
+  run_files,
+  train_data,
+  train_recipes,
+  train_run,
+  train_trial,
+)
 from experiments.train_settings import Settings
 from specjax.checkpoints.drafter_files import (
   DrafterFile,
@@ -233,7 +239,7 @@ def test_what_is_held_out_is_tried_by_name(
   assert asked == [t.token_ids[:4] for t in held[:2]]
   # All of them were drawn at temperature 1.
   assert forced == [(0.0, []), (1.0, held[:3])]
-  stored = train_run.read(tmp_path / "run" / train_run.EVALUATION)
+  stored = run_files.read(tmp_path / "run" / run_files.EVALUATION)
   names = [one["prompt_id"] for one in stored[0]["by_prompt"]]
   assert names == [t.prompt_id for t in held[:2]]
   assert summary["evaluation"] == [

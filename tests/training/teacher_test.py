@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from specjax.training import teacher as teachers
-from specjax.training.types import Teacher
+from specjax.training.types import Frozen, Teacher
 
 SIZE = 7
 SHAPE = (2, 3)
@@ -152,6 +152,15 @@ def test_a_vocabulary_is_reduced_once_and_last():
 def test_inverse_ids():
   found = teachers.inverse_ids(SAYABLE, SIZE)
   assert found.tolist() == [1, -1, -1, 2, -1, 0, -1]
+
+
+def test_draft_ids_are_given_for_every_token_of_the_target():
+  target = {"embed": {"embedding": jnp.zeros((SIZE, 2))}}
+  wanted = teachers.inverse_ids(SAYABLE, SIZE).tolist()
+  assert teachers.draft_ids_of(Frozen(target, SAYABLE)).tolist() == wanted
+  own = target | {"head": {"kernel": jnp.zeros((SIZE, 2))}}
+  assert teachers.draft_ids_of(Frozen(own, SAYABLE)).tolist() == wanted
+  assert teachers.draft_ids_of(Frozen({}, None)) is None
 
 
 def test_marks_only_the_ids_that_count():

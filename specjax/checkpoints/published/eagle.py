@@ -19,7 +19,7 @@ from specjax.checkpoints.huggingface import tensor_name
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.checkpoints.published import features, switches, vocabulary
 from specjax.checkpoints.published.files import Tensors
-from specjax.models.config import DecoderConfig, RopeScaling
+from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer
 from specjax.models.eagle import EagleHead
 from specjax.models.eagle_config import EagleConfig
@@ -244,12 +244,7 @@ def _token_ids(tensors: Tensors, config: EagleConfig) -> np.ndarray | None:
 def _config(file: DrafterFile, kind: str) -> EagleConfig:
   if file.kind != kind:
     raise ValueError(f"it is no {kind} draft but {file.kind}")
-  settings = dict(file.settings)
-  fields = dict(settings.pop("layer")) | {"dtype": "float32"}
-  if fields.get("rope_scaling") is not None:
-    fields["rope_scaling"] = RopeScaling(**fields["rope_scaling"])
-  taps = tuple(settings.pop("taps"))
-  return EagleConfig(layer=DecoderConfig(**fields), taps=taps, **settings)
+  return EagleConfig.from_json(file.settings, "float32")
 
 
 def _file(

@@ -148,7 +148,8 @@ def _acceptance(entries: Entries, title: str) -> Figure | None:
   left.set_ylim(-0.03, 1.03)
   left.yaxis.set_major_formatter(PercentFormatter(1))
   left.set_ylabel("draft tokens kept")
-  figure.suptitle(f"Acceptance by position in the draft\n{title}", fontsize=12)
+  heading = "Acceptance by position in the draft, all answers"
+  figure.suptitle(f"{heading}\n{title}", fontsize=12)
   _legend(figure)
   return figure
 
@@ -201,7 +202,7 @@ def _emitted(entries: Entries, title: str) -> Figure | None:
   axes.grid(visible=False)
   axes.xaxis.set_major_formatter(PercentFormatter(1))
   axes.set_xlabel("share of the rounds")
-  axes.set_title(f"Tokens emitted a round\n{title}")
+  axes.set_title(f"Tokens emitted a round, all answers\n{title}")
   _legend(figure, "tokens")
   return figure
 

@@ -63,6 +63,7 @@ def render(run: folders.Run) -> str:
       command=command,
       facts=tables.facts(shown),
       varies=tables.facts(run.summary.get("environment_varies") or {}),
+      shortest=min((a.new_tokens for a in run.answers), default=None),
       config=json.dumps(run.config, indent=2, ensure_ascii=False),
       baselines=tables.baselines(run.summary),
       sentences=tables.sentences(run.summary),

@@ -1,5 +1,6 @@
 """What a trained drafter costs, from its drafter.json; no weight is read."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from specjax.models.eagle_config import EagleConfig
 from specjax.models.heads import Blockwise, Medusa
 from specjax.theory import drafts
 from specjax.theory.rounds import Drafter
+
+# (settings of the file, the target) -> what it costs.
+Cost = Callable[[Mapping[str, Any], DecoderConfig], Drafter]
 
 
 def find(name: str) -> Path | None:
@@ -61,7 +65,7 @@ def drafter_of(folder: Path, target: DecoderConfig) -> Drafter:
 
 def _draft_model(settings: Mapping[str, Any], _: DecoderConfig) -> Drafter:
   return drafts.draft_model(
-    _decoder(settings["config"]),
+    DecoderConfig.from_json(settings["config"]),
     shared_embedding=settings["share_embedding"],
     shared_head=not settings["train_head"],
     shared_layers=settings.get("share_layers", 0),
@@ -69,9 +73,7 @@ def _draft_model(settings: Mapping[str, Any], _: DecoderConfig) -> Drafter:
 
 
 def _eagle(settings: Mapping[str, Any], _: DecoderConfig) -> Drafter:
-  own = dict(settings)
-  layer, taps = _decoder(own.pop("layer")), tuple(own.pop("taps"))
-  config = EagleConfig(layer, taps, **own)
+  config = EagleConfig.from_json(settings)
   return drafts.eagle(
     config.layer,
     version=config.version,
@@ -81,40 +83,22 @@ def _eagle(settings: Mapping[str, Any], _: DecoderConfig) -> Drafter:
   )
 
 
-def _medusa(settings: Mapping[str, Any], target: DecoderConfig) -> Drafter:
-  net = Medusa(**settings)
-  return drafts.medusa(
-    net.hidden_size,
-    net.vocab_size,
-    net.num_heads,
-    num_layers=net.num_layers,
-    own_heads=net.own_heads,
-    shared_head=net.vocab_size == target.vocab_size,
-  )
+def _heads(net: type[Medusa | Blockwise], cost: Callable[..., Drafter]) -> Cost:
+  """Of heads whose fields `cost` takes by the same names, but for one."""
+
+  def drafter(settings: Mapping[str, Any], target: DecoderConfig) -> Drafter:
+    sizes = dataclasses.asdict(net(**settings))
+    rows = sizes.pop("vocab_size")
+    shared = rows == target.vocab_size
+    return cost(head_size=rows, shared_head=shared, **sizes)
+
+  return drafter
 
 
-def _blockwise(settings: Mapping[str, Any], target: DecoderConfig) -> Drafter:
-  net = Blockwise(**settings)
-  return drafts.blockwise(
-    net.hidden_size,
-    net.vocab_size,
-    net.num_heads,
-    inner_size=net.inner_size,
-    shared_head=net.vocab_size == target.vocab_size,
-  )
-
-
-def _decoder(fields: Mapping[str, Any]) -> DecoderConfig:
-  """Its sizes; what turns positions costs nothing."""
-  sizes = dict(fields)
-  sizes.pop("rope_scaling", None)
-  return DecoderConfig(**sizes)
-
-
-_KINDS: dict[str, Callable[[Mapping[str, Any], DecoderConfig], Drafter]] = {
+_KINDS: dict[str, Cost] = {
   "draft_model": _draft_model,
-  "medusa": _medusa,
-  "blockwise": _blockwise,
+  "medusa": _heads(Medusa, drafts.medusa),
+  "blockwise": _heads(Blockwise, drafts.blockwise),
   "eagle1": _eagle,
   "eagle3": _eagle,
 }

@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from jaxtyping import Bool
 
+from specjax.evaluation import text_files
+
 Source = Literal["synthetic", "prompt", "corpus", "trace", "draft"]
 SOURCES: tuple[str, ...] = get_args(Source)
 SIDES = ("train", "held_out", "all")
@@ -187,11 +189,7 @@ def read_lines(
   path: Path,
 ) -> Iterator[tuple[int, Conversation | dict[str, Any]]]:
   """(number, conversation, or what else the line says) of whole lines."""
-  try:
-    lines = path.read_text(encoding="utf-8").split("\n")
-  except (OSError, UnicodeDecodeError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise ValueError(f"cannot read {path}: {reason}") from error
+  lines = text_files.read(path).split("\n")
   for number, line in enumerate(lines[:-1], 1):  # a whole line ends in "\n"
     if not line.strip():
       continue

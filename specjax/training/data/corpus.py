@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from specjax.evaluation import text_files
 from specjax.text import Tokenizer
 from specjax.training.data.conversations import Conversation, prompt_id
 
@@ -22,11 +23,7 @@ def corpus_windows(
   Raises:
     ValueError: a file that cannot be read, or too short to learn from.
   """
-  try:
-    text = path.read_text(encoding="utf-8-sig")
-  except (OSError, UnicodeDecodeError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise ValueError(f"cannot read {path}: {reason}") from error
+  text = text_files.read(path)
   begin = tokenizer.encode("")
   room = length - len(begin)
   if room < 2:

@@ -7,10 +7,9 @@ up to where the user's message would begin, so that an aligned model writes it.
 import dataclasses
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from specjax.evaluation import questions
+from specjax.evaluation import questions, text_files
 from specjax.text import Tokenizer
 from specjax.training.data.conversations import Conversation, prompt_id
 
@@ -110,7 +109,7 @@ def read_prompts(
       for asked in questions.read([], path)
     ]
   prompts = []
-  lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+  lines = text_files.read(path).split("\n")
   for number, line in enumerate(lines, 1):
     if line.strip():
       messages = _messages(line, f"{path}, line {number}")

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from specjax.evaluation import text_files
 from specjax.text import Tokenizer
 from specjax.training.data.conversations import Conversation, prompt_id
 from specjax.training.data.store import Labelled, claim
@@ -64,11 +65,7 @@ def read_traces(
       or is several of its tokens, or probabilities that sum to more than 1,
       by number.
   """
-  try:
-    lines = path.read_text(encoding="utf-8-sig").split("\n")
-  except (OSError, UnicodeDecodeError) as error:
-    reason = getattr(error, "strerror", None) or error
-    raise ValueError(f"cannot read {path}: {reason}") from error
+  lines = text_files.read(path).split("\n")
   reader = _Reader(tokenizer, vocab_size)
   found = []
   for number, line in enumerate(lines, 1):

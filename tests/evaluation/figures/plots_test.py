@@ -106,6 +106,21 @@ def test_emitted_shares_fill_each_bar(build, plain):
   assert widths[0] == pytest.approx(2 / 3)
 
 
+def test_plots_say_that_nothing_is_left_out(build, plain):
+  answers = _run(build, plain, (1, 3))
+  (_, entry, _) = summarize(answers)["modes"]
+  assert entry["headline"]["left_out"]
+  rounds = entry["pooled"]["emitted_per_round"].values()
+  own = [a for a in answers if a.mode.name == entry["mode"]["name"]]
+  assert sum(rounds) == sum(len(a.rounds) for a in own)
+  titles = (
+    plots._acceptance([entry], "tiny").get_suptitle(),
+    plots._emitted([entry], "tiny").axes[0].get_title(),
+  )
+  for title in titles:
+    assert title.endswith(", all answers\ntiny")
+
+
 @pytest.mark.parametrize("count", [1, 20])
 def test_legends_cover_no_axes_and_stay_inside(build, plain, count):
   answers = _run(build, plain, range(1, count + 1))
