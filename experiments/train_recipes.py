@@ -155,7 +155,7 @@ def _describe_heads(trainee: HeadsTrainee) -> dict[str, Any]:
 
 def _eagle(version: int) -> Callable[..., EagleTrainee]:
   def build(target: Transformer, recipe: Recipe, options: dict[str, Any]):
-    trained = ("depth", "decay", "noise", "token_weight")
+    trained = ("depth", "decay", "noise", "token_weight", "remat")
     own = {name: options.pop(name) for name in trained if name in options}
     config = config_for(
       target.config,
@@ -174,8 +174,8 @@ def _describe_eagle(trainee: EagleTrainee) -> dict[str, Any]:
 
 _MEDUSA = {"num_heads", "num_layers", "own_heads", "decay", "one_head"}
 _BLOCKWISE = {"num_heads", "inner_size", "decay", "one_head"}
-_EAGLE_3 = {"taps", "norm_output", "fc_norm", "depth", "decay"}
-_EAGLE_1 = {"taps", "depth", "noise", "token_weight"}
+_EAGLE_3 = {"taps", "norm_output", "fc_norm", "depth", "decay", "remat"}
+_EAGLE_1 = {"taps", "depth", "noise", "token_weight", "remat"}
 _DRAFT = {
   "layers",
   "num_layers",

@@ -37,6 +37,8 @@ class EagleTrainee:
     noise: half the width of the uniform noise on the features. Version 1.
     token_weight: of the objective, beside 1 of the features'. Version 1, which
       is trained on step 0 alone.
+    remat: compute a step again for its gradient: a quarter slower, and the
+      logits of one step are held in place of `depth` of them.
   """
 
   config: EagleConfig
@@ -45,6 +47,7 @@ class EagleTrainee:
   decay: float = 0.8
   noise: float = 0.1
   token_weight: float = 0.1
+  remat: bool = False
 
   def __post_init__(self):
     """Refuses a depth below 1, and numbers that are no weights."""
@@ -136,7 +139,7 @@ class EagleTrainee:
 
   def _unroll(self, params: EagleParams, batch: Batch, depth: int, read):
     inputs = (self.config, params, batch.tokens, batch.features)
-    return unroll(*inputs, depth, read)
+    return unroll(*inputs, depth, read, remat=self.remat)
 
   def _first_loss(self, params: EagleParams, batch: Batch, draft_ids, key):
     """Version 1: the next feature, and the law that the target's head reads."""

@@ -4,7 +4,6 @@ Li et al. 2025 (arXiv 2503.01840, section 3.2 and figure 6) and the code it came
 with.
 """
 
-import functools
 from collections.abc import Callable
 
 import jax
@@ -69,13 +68,14 @@ def unroll(
   features: dict[str, Array],
   depth: int,
   read: Callable[[Int[Array, ""], Float[Array, "B L d"]], PyTree],
+  *,
+  remat: bool = False,
 ) -> PyTree:
   """Runs the draft from every position at once, as it will draft.
 
   Step s feeds token i + 1 + s of the text itself, never a guess, at position
   i + s: with the target's features at step 0, then with the hidden state that
-  step s - 1 gave at i. Its output predicts token i + 2 + s. Each step is
-  computed again for its gradient, so that one step's logits are held at a time.
+  step s - 1 gave at i. Its output predicts token i + 2 + s.
 
   Args:
     config, params: the draft.
@@ -83,6 +83,8 @@ def unroll(
     features: the target's, [B L d] each.
     depth: steps.
     read: (step, hidden states) -> what is kept of a step.
+    remat: compute every step again for its gradient, so that one step's logits
+      are held at a time; else all steps' are.
 
   Returns:
     what `read` returned, with a leading axis of steps.
@@ -96,7 +98,6 @@ def unroll(
   def fed(step):
     return lax.dynamic_slice_in_dim(ahead, step + 1, size, 1)
 
-  @jax.checkpoint
   def start(params, features):
     zero = jnp.zeros((), jnp.int32)
     slots = Slots(fed(zero), index, passes.causal(index))
@@ -104,6 +105,8 @@ def unroll(
     hidden, own = text.feed(params, slots, hidden, empty)
     return hidden, own.kv[0], read(zero, hidden)
 
+  if remat:
+    start = jax.checkpoint(start)
   hidden, own, first = start(params, features)
   if depth == 1:
     return jax.tree.map(lambda x: x[None], first)
@@ -111,7 +114,6 @@ def unroll(
   block = jnp.arange(blocks + 1)[None, None]
   more = ((0, 0), (0, 0), (0, (blocks - 1) * size), (0, 0))
 
-  @functools.partial(jax.checkpoint, prevent_cse=False)  # a scan has none
   def go_on(carry, step):
     hidden, scratch = carry
     live = (block < step) | (block == blocks)  # the last is its own
@@ -126,6 +128,8 @@ def unroll(
     )
     return (hidden, scratch), read(step, hidden)
 
+  if remat:
+    go_on = jax.checkpoint(go_on, prevent_cse=False)  # a scan has none
   scratch = jax.tree.map(lambda x: jnp.pad(x, more), own)
   steps = jnp.arange(1, depth, dtype=jnp.int32)
   _, rest = lax.scan(go_on, (hidden, scratch), steps)

@@ -121,6 +121,27 @@ def test_gradients_are_zero_where_nothing_is_learnt(probe, version, depth):
   assert not slope[~learnt(batch, depth)].any()
 
 
+def test_computing_steps_again_changes_nothing():
+  batch = batch_of()
+  params, frozen = start(trainee_of(3))
+
+  def slopes(trainee):
+    def total(params):
+      return run(trainee, params, frozen, batch)["loss"].total
+
+    slope = jax.grad(total)
+    steps = str(jax.make_jaxpr(slope)(params))
+    return jax.jit(slope)(params), "remat" in steps or "checkpoint" in steps
+
+  held, plain = slopes(trainee_of(3))
+  again, computed = slopes(trainee_of(3, remat=True))
+  assert (plain, computed) == (False, True)
+  for one, other in zip(
+    jax.tree.leaves(held), jax.tree.leaves(again), strict=True
+  ):
+    np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_no_feature_past_the_last_answer_has_a_slope():
   trainee, batch = trainee_of(3), batch_of()
   params, frozen = start(trainee)
