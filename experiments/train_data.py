@@ -74,6 +74,7 @@ class Material:
       top_k=self.top_k,
       taps=taps,
       bucket=settings.rows.bucket,
+      prompts=settings.rows.prompts and side == "train",
     )
 
   def figures(self) -> dict[str, Any]:

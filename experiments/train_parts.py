@@ -98,6 +98,8 @@ class Rows:
     bucket: rows of like length come together, and a batch is as wide as a
       multiple of so many tokens.
     held_out: batches at most that are judged at every evaluation.
+    prompts: learn the laws inside prompts too, not of answers alone; what is
+      held out is answers in any case.
     data_devices, model_devices: sizes of the mesh.
   """
 
@@ -105,12 +107,13 @@ class Rows:
   length: int = 384
   bucket: int = 64
   held_out: int = 8
+  prompts: bool = False
   data_devices: int = 1
   model_devices: int = 1
 
   def __post_init__(self):
     for name, value in vars(self).items():
-      if value < 1:
+      if name != "prompts" and value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}")
 
 

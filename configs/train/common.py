@@ -73,6 +73,7 @@ def recipe(
       "length": 384,
       "bucket": 64,
       "held_out": 8,
+      "prompts": False,
       "data_devices": 1,
       "model_devices": 1,
     },

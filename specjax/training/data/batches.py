@@ -19,7 +19,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from specjax.training.data.identity import same_model
 from specjax.training.data.store import Span, Store
@@ -63,6 +63,7 @@ class Batches:
     top_k: int | None = None,
     taps: Sequence[str] | None = None,
     bucket: int | None = None,
+    prompts: bool = False,
   ):
     """Args:
       stores: of one target.
@@ -76,6 +77,7 @@ class Batches:
       taps: features wanted; None is all, and the stores agree.
       bucket: a batch has the smallest multiple of so many tokens that holds
         its rows, L at most; None is L always.
+      prompts: the laws inside prompts are learnt too, not of answers alone.
 
     Raises:
       ValueError: stores of other targets or settings, one without windows on
@@ -92,10 +94,10 @@ class Batches:
     for one in stores:
       check_stored(one.settings, self.top_k, self.taps)
     self.batch, self.length, self._seed = batch, length, seed
-    self._bucket = bucket
+    self._bucket, self._prompts = bucket, prompts
     self._stores = tuple(stores)
     self._windows = tuple(
-      cut_windows(s, s.side(side, held_out), length) for s in stores
+      cut_windows(s, s.side(side, held_out), length, prompts) for s in stores
     )
     empty = [
       s.path for s, w in zip(stores, self._windows, strict=True) if not w
@@ -123,7 +125,7 @@ class Batches:
   def answered(self) -> int:
     """Laws to learn in all windows once."""
     return sum(
-      int(store.tokens(w.text)[1][w.start : w.end - 1].sum())
+      int(self._learnt(store.tokens(w.text)[1])[w.start : w.end - 1].sum())
       for store, windows in zip(self._stores, self._windows, strict=True)
       for w in windows
     )
@@ -191,6 +193,9 @@ class Batches:
   def _span(self, store: int, window: Window, taps: Sequence[str]) -> Span:
     return self._stores[store].read(window.text, window.start, window.end, taps)
 
+  def _learnt(self, mask: Bool[np.ndarray, "L"]) -> Bool[np.ndarray, "L"]:
+    return np.ones_like(mask) if self._prompts else mask
+
   def _pack(self, drawn: Sequence[tuple[int, Window]]) -> Batch:
     spans = [self._span(store, window, self.taps) for store, window in drawn]
     shape, k = (self.batch, self._width(spans)), self.top_k
@@ -206,7 +211,7 @@ class Batches:
     for row, span in enumerate(spans):
       at = row, slice(len(span.tokens))
       tokens[at] = span.tokens
-      mask[row, : len(span.tokens) - 1] = span.mask[:-1]
+      mask[row, : len(span.tokens) - 1] = self._learnt(span.mask)[:-1]
       ids[at] = span.top_ids[:, :k]
       log_probs[at] = span.top_log_probs[:, :k]
       log_tail[at] = _tail(span, k)
@@ -225,16 +230,20 @@ class Batches:
 
 
 def cut_windows(
-  store: Store, texts: Sequence[int], length: int
+  store: Store, texts: Sequence[int], length: int, prompts: bool = False
 ) -> list[Window]:
-  """Windows of texts with something to learn in them; see the module."""
+  """Windows of texts with something to learn in them; see the module.
+
+  Args:
+    prompts: whether prompts are to be learnt too.
+  """
   found = []
   for text in texts:
     size = store.entries[text].size
     mask = store.tokens(text)[1]
     for start in range(0, max(size - 1, 1), length - 1):
       end = min(start + length, size)
-      if mask[start : end - 1].any():
+      if mask[start : end - 1].any() or (prompts and end > start + 1):
         found.append(Window(text, start, end))
   return found
 

@@ -204,3 +204,14 @@ def test_rows_of_like_length_come_together(store):
   assert _laws(batches.once()) == everything
   with pytest.raises(ValueError, match="bucket must be at least 1"):
     _batches(store, bucket=0)
+
+
+def test_prompts_may_be_learnt_too(store):
+  """Every law but the last of each text, once an epoch."""
+  batches = _batches(store, prompts=True)
+  seen = _laws(batches(i) for i in range(-(-batches.windows // 4)))
+  whole = _batches(store, prompts=True).once()
+  sizes = [entry.size - 1 for entry in store.entries]
+  assert batches.answered == sum(sizes) > _batches(store).answered
+  assert sum(_laws(whole).values()) == sum(sizes)
+  assert sum(seen.values()) >= sum(sizes)
