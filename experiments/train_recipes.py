@@ -174,7 +174,15 @@ def _describe_eagle(trainee: EagleTrainee) -> dict[str, Any]:
 
 _MEDUSA = {"num_heads", "num_layers", "own_heads", "decay", "one_head"}
 _BLOCKWISE = {"num_heads", "inner_size", "decay", "one_head"}
-_EAGLE_3 = {"taps", "norm_output", "fc_norm", "depth", "decay", "remat"}
+_EAGLE_3 = {
+  "taps",
+  "norm_output",
+  "fc_norm",
+  "own_head",
+  "depth",
+  "decay",
+  "remat",
+}
 _EAGLE_1 = {"taps", "depth", "noise", "token_weight", "remat"}
 _DRAFT = {
   "layers",

@@ -89,6 +89,7 @@ def recipe(
       "seed": 0,
     },
     "optimizer": {
+      "method": "muon",
       "learning_rate": 1.5e-3,
       "warmup_steps": 40,
       "decay": "cosine",

@@ -27,5 +27,6 @@ def get_config() -> config_dict.ConfigDict:
       train_head=False,
       chunk=64,
     ),
+    batches=dict(batch=8, prompts=True),
     in_smoke=dict(trainee=dict(vocabulary=2048)),
   )

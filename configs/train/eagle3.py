@@ -25,6 +25,9 @@ def get_config() -> config_dict.ConfigDict:
       decay=0.8,
       norm_output=False,
       fc_norm=True,
+      own_head=False,
     ),
+    batches=dict(prompts=True),
+    optimizer=dict(learning_rate=3e-3),
     in_smoke=dict(trainee=dict(vocabulary=2048)),
   )

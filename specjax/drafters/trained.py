@@ -223,7 +223,7 @@ def _eagle(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
     jax.eval_shape(EagleHead(config).init, jax.random.key(0)),
   )
   rows = None
-  if config.version == 1:
+  if config.shares_head:
     rows = vocabulary_rows(parts.target.params, parts.token_ids)
   params = EagleParams(
     net=parts.trained,

@@ -32,7 +32,7 @@ from specjax.types import Cache, Fresh, Slots
 class EagleParams:
   """`Params.draft`: trained weights, and what they share with the target.
 
-  `head` are the target's rows of the draft vocabulary, for version 1 alone.
+  `head` are the target's rows of the draft vocabulary, where they are shared.
   `token_ids[j]` is the target's id of draft id j; None is one vocabulary.
   """
 
@@ -80,7 +80,8 @@ class EagleNet(nn.Module):
       self.fc_norm = [RMSNorm(layer.rms_norm_eps) for _ in c.taps]
     self.midlayer = EagleLayer(c, self.attend)
     self.norm = RMSNorm(layer.rms_norm_eps)
-    self.head = Linear(c.draft_vocab_size or layer.vocab_size)
+    if c.own_head:
+      self.head = Linear(c.draft_vocab_size or layer.vocab_size)
 
   def fuse(self, features):
     """The target's features as one hidden state."""
@@ -100,13 +101,15 @@ class EagleNet(nn.Module):
     return self.norm(hidden) if self.config.norm_output else hidden, own
 
   def read(self, hidden):
-    """Logits by the draft's own head."""
+    """Logits by its own head; else what the target's rows read."""
+    if self.config.version == 1:
+      return hidden
     hidden = hidden if self.config.norm_output else self.norm(hidden)
-    return self.head(hidden, jnp.float32)
+    return self.head(hidden, jnp.float32) if self.config.own_head else hidden
 
   def everything(self, features, embedded, *context):
     hidden, _ = self.feed(embedded, self.fuse(features), *context)
-    return hidden if self.config.version == 1 else self.read(hidden)
+    return self.read(hidden)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,9 +179,10 @@ class EagleHead:
     self, params: EagleParams, hidden: Float[Array, "B W d"]
   ) -> Float[Array, "B W Vq"]:
     """Logits over the draft vocabulary, float32."""
-    if params.head is not None:  # version 1
-      return linear(hidden, params.head.astype(hidden.dtype), jnp.float32)
-    return self._apply(params, hidden, method=EagleNet.read)
+    read = self._apply(params, hidden, method=EagleNet.read)
+    if not self.config.shares_head:
+      return read
+    return linear(read, params.head.astype(read.dtype), jnp.float32)
 
   def _apply(self, params: EagleParams, *inputs, method) -> Any:
     net = EagleNet(self.config, self.attend)
@@ -207,8 +211,9 @@ def logical_axes(config: EagleConfig) -> PyTree:
     "fc": fc,
     "midlayer": layer | {"hidden_norm": norm},
     "norm": norm,
-    "head": {"kernel": ("vocab", "embed")},
   }
+  if config.own_head:
+    axes["head"] = {"kernel": ("vocab", "embed")}
   if config.fc_norm:
     axes |= {f"fc_norm_{i}": norm for i in range(len(config.taps))}
   return axes

@@ -22,6 +22,8 @@ class EagleConfig:
     draft_vocab_size: tokens that it can say; None is the whole vocabulary.
     norm_output: hands its hidden state on after its norm (EAGLE-3.1).
     fc_norm: norms each feature before `fc` (EAGLE-3.1).
+    own_head: whether version 3 has a head of its own; else the target's rows
+      of the draft vocabulary read it, as they read version 1 in any case.
 
   Raises:
     ValueError: what does not fit together.
@@ -33,6 +35,7 @@ class EagleConfig:
   draft_vocab_size: int | None = None
   norm_output: bool = False
   fc_norm: bool = False
+  own_head: bool = True
 
   def __post_init__(self):
     if self.version not in VERSIONS:
@@ -47,12 +50,19 @@ class EagleConfig:
       raise ValueError(f"EAGLE-1 reads one feature, got {self.taps}")
     if self.version == 1 and (self.norm_output or self.fc_norm):
       raise ValueError("norm_output and fc_norm are switches of EAGLE-3")
+    if self.version == 1 and not self.own_head:
+      raise ValueError("own_head is a switch of EAGLE-3; EAGLE-1 never has one")
     size = self.draft_vocab_size
     if size is not None and not 1 <= size <= self.layer.vocab_size:
       raise ValueError(
         f"a draft vocabulary of {size} does not fit into the target's"
         f" {self.layer.vocab_size}"
       )
+
+  @property
+  def shares_head(self) -> bool:
+    """Whether the target's rows read its output."""
+    return self.version == 1 or not self.own_head
 
   @classmethod
   def from_json(

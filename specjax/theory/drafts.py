@@ -72,6 +72,7 @@ def eagle(
   num_features: int = 3,
   head_size: int | None = None,
   fc_norm: bool = False,
+  shared_head: bool = False,
 ) -> Drafter:
   """EAGLE-1 or 3: a layer of the target's width, once a token.
 
@@ -84,6 +85,7 @@ def eagle(
     num_features: that version 3 fuses.
     head_size: rows of a reduced head; None is the whole vocabulary.
     fc_norm: whether each feature is normed first (EAGLE-3.1).
+    shared_head: whether the target's rows read version 3 too.
   """
   d = layer.hidden_size
   rows = (layer.vocab_size if head_size is None else head_size) * d
@@ -97,7 +99,10 @@ def eagle(
   own += d * heads * layer.head_dim + d
   own += d + rows  # the last norm and the head
   fusion = num_features * (d * d + d * fc_norm)
-  made = _once_a_token(layer, 1, own, own + fusion)
+  stored = own + fusion
+  if shared_head and head_size is None:
+    stored -= rows  # a choice of rows is a copy
+  made = _once_a_token(layer, 1, own, stored)
   return dataclasses.replace(made, once=OnceShape(once=fusion))
 
 

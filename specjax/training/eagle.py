@@ -62,14 +62,14 @@ class EagleTrainee:
     return self.config.taps
 
   def init(self, key: Key[Array, ""], frozen: Frozen) -> PyTree:
-    """Random, but for the head of version 3: it starts as the target's.
+    """Random, but for a head of its own: it starts as the target's.
 
     Raises:
       ValueError: sizes that are not the target's.
     """
     self._check(frozen)
     net = EagleHead(self.config).init(key)
-    if self.config.version == 1:
+    if self.config.shares_head:
       return net
     rows = vocabulary_rows(frozen.target, frozen.token_ids)
     rows = jnp.array(rows, net["head"]["kernel"].dtype, copy=True)
@@ -169,7 +169,7 @@ class EagleTrainee:
 
   def _share(self, net: PyTree, frozen: Frozen) -> EagleParams:
     head = None
-    if self.config.version == 1:
+    if self.config.shares_head:
       head = vocabulary_rows(frozen.target, frozen.token_ids)
     embedding = frozen.target["embed"]["embedding"]
     return EagleParams(net, embedding, head, frozen.token_ids)

@@ -192,6 +192,18 @@ def test_a_drafter_of_ours_comes_back_from_each_layout(tmp_path, target, case):
   np.testing.assert_array_equal(back.token_ids, file.token_ids)
 
 
+@pytest.mark.parametrize("ids", [IDS, None])
+def test_a_head_that_is_the_targets_is_written_out(tmp_path, target, ids):
+  file = eagle(target, ids=ids, own_head=False)
+  assert "head" not in file.params
+  published.write(tmp_path / "it", file, target, "eagle3")
+  back = published.read(tmp_path / "it", target)
+  assert back.settings == file.settings | {"own_head": True}
+  rows = np.asarray(target.params["head"]["kernel"])
+  rows = rows if ids is None else rows[np.asarray(ids)]
+  np.testing.assert_array_equal(back.params["head"]["kernel"], rows)
+
+
 LAYER_OF_EAGLE = {
   *(f"self_attn.{part}_proj" for part in "qkvo"),
   *(f"mlp.{part}_proj" for part in ("gate", "up", "down")),

@@ -109,10 +109,14 @@ def test_the_folder_of_its_training_will_do(tmp_path, target):
   assert drafter == again
 
 
-def test_a_head_of_the_target_is_not_in_the_file(tmp_path, target):
-  recipe, trainee, params, frozen = train(
-    "draft_model", target, True, train_head=False
-  )
+@pytest.mark.parametrize(
+  "kind, options",
+  [("draft_model", {"train_head": False}), ("eagle3", {"own_head": False})],
+)
+def test_a_head_of_the_target_is_not_in_the_file(
+  tmp_path, target, kind, options
+):
+  recipe, trainee, params, frozen = train(kind, target, True, **options)
   save(tmp_path / "it", target, recipe, trainee, params, frozen)
   assert "head" not in params and "embed" not in params
   _, draft = trained.load(tmp_path / "it", target)

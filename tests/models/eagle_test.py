@@ -182,6 +182,23 @@ def test_norms_of_the_later_version():
   np.testing.assert_allclose(small, large, rtol=1e-2, atol=1e-3)
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_the_targets_rows_may_be_the_head(after):
+  own = config_for(TARGET, taps=TAPS, norm_output=after)
+  params, inputs = weights_of(own), some_input(own)
+  shared = dataclasses.replace(own, own_head=False)
+  bare = weights_of(shared)
+  assert names(params.net) - names(bare.net) == {"head/kernel"}
+  net = {name: leaf for name, leaf in params.net.items() if name != "head"}
+  rows = params.net["head"]["kernel"]
+  given = dataclasses.replace(params, net=net, head=rows)
+  for one, other in zip(
+    run(own, params, *inputs), run(shared, given, *inputs), strict=True
+  ):
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+  assert logical_axes(shared).keys() == net.keys()
+
+
 def test_default_features():
   assert default_taps(32) == ("layer_1", "layer_15", "layer_28")
   assert default_taps(30) == ("layer_1", "layer_14", "layer_26")
@@ -198,6 +215,7 @@ def test_default_features():
     (dict(taps=("hidden", "hidden")), "each once"),
     (dict(version=1), "one feature"),
     (dict(version=1, taps=("hidden",), fc_norm=True), "EAGLE-3"),
+    (dict(version=1, taps=("hidden",), own_head=False), "own_head"),
     (dict(draft_vocab_size=18), "does not fit"),
     (dict(layer=TARGET), "1 layer"),
   ],

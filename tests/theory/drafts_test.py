@@ -81,6 +81,10 @@ def test_eagle_3_fuses_once_a_draft():
   assert draft.cached and draft.model.num_layers == 1
   normed = drafts.eagle(SMOL, head_size=8192, fc_norm=True)
   assert normed.stored == draft.stored + 3 * d
+  assert drafts.eagle(SMOL, head_size=8192, shared_head=True) == draft
+  whole, shared = (drafts.eagle(SMOL, shared_head=x) for x in (False, True))
+  assert whole.stored - shared.stored == SMOL.vocab_size * d
+  assert whole.model.parameters == shared.model.parameters
 
 
 def test_a_pass_of_heads_by_hand():

@@ -183,7 +183,7 @@ def _write(
   if form == "eagle":
     return eagle.write_eagle1(file, dtype)
   prefix = "layers.0." if form == "speculators" else "midlayer."
-  config, tensors = eagle.write_eagle3(file, prefix)
+  config, tensors = eagle.write_eagle3(file, prefix, target)
   top, nested = features.write_taps(config.taps)
   layer = switches.write_layer(config.layer, dtype)
   text = {

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from specjax.checkpoints.base import nest
@@ -100,13 +101,23 @@ def read_eagle1(
   return _file("eagle1", config, params, None, target)
 
 
-def write_eagle3(file: DrafterFile, prefix: str) -> tuple[EagleConfig, Tensors]:
+def write_eagle3(
+  file: DrafterFile, prefix: str, target: LoadedModel
+) -> tuple[EagleConfig, Tensors]:
   """(config, tensors in float32 and the maps of a reduced vocabulary).
+
+  Where the head is the target's, its rows are written as the draft's own.
 
   Raises:
     ValueError: a draft that this layout has no place for.
   """
   config = _config(file, "eagle3")
+  if config.shares_head:
+    ids = None if file.token_ids is None else jnp.asarray(file.token_ids)
+    rows = np.asarray(vocabulary_rows(target.params, ids))
+    params = {**file.params, "head": {"kernel": rows}}
+    file = dataclasses.replace(file, params=params)
+    config = dataclasses.replace(config, own_head=True)
   tensors = _tensors(config, file, prefix)
   if file.token_ids is not None:
     size = config.layer.vocab_size

@@ -80,6 +80,7 @@ def _eagle(settings: Mapping[str, Any], _: DecoderConfig) -> Drafter:
     num_features=len(config.taps),
     head_size=config.draft_vocab_size,
     fc_norm=config.fc_norm,
+    shared_head=not config.own_head,
   )
 
 

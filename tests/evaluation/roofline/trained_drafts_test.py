@@ -73,6 +73,7 @@ CASES = [
     ("draft_model", reduced, {"train_head": False}) for reduced in (True, False)
   ),
   ("draft_model", True, {"share_embedding": False}),
+  *(("eagle3", reduced, {"own_head": False}) for reduced in (True, False)),
 ]
 
 
