@@ -16,12 +16,13 @@ from specjax.checkpoints.loaded import LoadedModel
 from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
 from specjax.training import data, logs
+from specjax.training.course import Trained
 from specjax.training.data import Batches, Conversation, PlainTexts
 from specjax.training.draft_model import DraftTrainee
 from specjax.training.losses import Loss
 from specjax.training.optimizer import Optimizer
 from specjax.training.plan import Plan
-from specjax.training.trainer import Trained, Trainer
+from specjax.training.trainer import Trainer
 from specjax.training.types import Frozen
 
 MODEL = "model"  # where the folder has what came out

@@ -16,7 +16,7 @@ from specjax.checkpoints.drafter_files import (
 )
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters.trained import TRAINED
-from specjax.training.trainer import Trained
+from specjax.training.course import Trained
 from specjax.training.types import Frozen, Trainee
 
 

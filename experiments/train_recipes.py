@@ -8,11 +8,8 @@ from specjax.models.decoder import Transformer
 from specjax.models.eagle_config import config_for
 from specjax.models.heads import Blockwise, Medusa
 from specjax.training import losses
-from specjax.training.draft_model import (
-  DraftTrainee,
-  cut_config,
-  fresh_config,
-)
+from specjax.training.draft_model import DraftTrainee
+from specjax.training.draft_sizes import cut_config, fresh_config
 from specjax.training.eagle import EagleTrainee
 from specjax.training.heads import HeadsTrainee
 from specjax.training.losses import Loss

@@ -31,8 +31,9 @@ from specjax.evaluation.runs import environment, run_folder
 from specjax.models.decoder import Transformer
 from specjax.text import Tokenizer
 from specjax.training import data
+from specjax.training.course import Trained
 from specjax.training.data import Conversation, Store
-from specjax.training.trainer import Trained, Trainer
+from specjax.training.trainer import Trainer
 from specjax.training.types import Frozen, Trainee
 
 

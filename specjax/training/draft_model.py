@@ -23,6 +23,7 @@ from specjax.models.reduced import Reduced
 from specjax.training import losses
 from specjax.training.answers_only import over_answers
 from specjax.training.divergences import lk_weight
+from specjax.training.draft_sizes import check_cut
 from specjax.training.losses import Loss
 from specjax.training.teacher import draft_ids_of
 from specjax.training.types import Batch, Frozen, Sum, Teacher
@@ -38,7 +39,7 @@ class DraftTrainee:
 
   Attributes:
     config: of the draft; its head_size is the draft vocabulary, None is the
-      target's. See `cut_config` and `fresh_config`.
+      target's. See `draft_sizes`.
     target: of the target.
     objective: what is minimised.
     layers: of the target, copied in this order; None draws new ones.
@@ -87,7 +88,7 @@ class DraftTrainee:
           " share_embedding=False and train_head=True"
         )
     if self.layers is not None:
-      _check_cut(own, target, self.layers)
+      check_cut(own, target, self.layers)
     self._check_shared()
     if not 0 <= self.feature_weight < float("inf"):
       raise ValueError(
@@ -269,57 +270,3 @@ def _parts(objective: Loss) -> dict[str, Loss]:
     "kl": Loss("forward_kl", temperature=temperature),
     "missed": Loss("total_variation", temperature=temperature),
   }
-
-
-def cut_config(
-  target: DecoderConfig, num_layers: int, head_size: int | None
-) -> DecoderConfig:
-  """Of a draft of the target's width."""
-  return dataclasses.replace(target, num_layers=num_layers, head_size=head_size)
-
-
-def fresh_config(
-  target: DecoderConfig,
-  *,
-  num_layers: int,
-  hidden_size: int,
-  head_size: int | None = None,
-) -> DecoderConfig:
-  """Of a draft of another width: heads of the target's size, and its ratios.
-
-  Raises:
-    ValueError: the width is no whole number of key/value groups.
-  """
-  group = target.num_heads // target.num_kv_heads
-  unit = target.head_dim * group
-  if num_layers < 1 or hidden_size < 1 or hidden_size % unit:
-    raise ValueError(
-      f"a draft needs at least one layer and a width that {unit} divides, got"
-      f" {num_layers} layers of width {hidden_size}"
-    )
-  wide = target.intermediate_size * hidden_size // target.hidden_size
-  return dataclasses.replace(
-    target,
-    num_layers=num_layers,
-    hidden_size=hidden_size,
-    intermediate_size=wide,
-    num_heads=hidden_size // target.head_dim,
-    num_kv_heads=hidden_size // unit,
-    head_size=head_size,
-  )
-
-
-def _check_cut(own: DecoderConfig, target: DecoderConfig, layers) -> None:
-  if len(layers) != own.num_layers:
-    raise ValueError(
-      f"{len(layers)} layers of the target do not make {own.num_layers}"
-    )
-  if outside := [i for i in layers if not 0 <= i < target.num_layers]:
-    raise ValueError(
-      f"the target has no layer {outside[0]}: choose 0 to"
-      f" {target.num_layers - 1}"
-    )
-  free = dict(num_layers=1, head_size=None, tie_embeddings=True, dtype="")
-  same = [dataclasses.replace(one, **free) for one in (own, target)]
-  if same[0] != same[1]:
-    raise ValueError("layers of the target fit a draft of its own sizes only")

@@ -12,11 +12,8 @@ from specjax import passes
 from specjax.models.reduced import Reduced
 from specjax.testing.nets import random_net, tiny_net
 from specjax.training import losses, teacher
-from specjax.training.draft_model import (
-  DraftTrainee,
-  cut_config,
-  fresh_config,
-)
+from specjax.training.draft_model import DraftTrainee
+from specjax.training.draft_sizes import cut_config, fresh_config
 from specjax.training.losses import Loss, parse
 from specjax.training.types import Batch, Frozen, Sum, Trainee
 from specjax.types import Slots

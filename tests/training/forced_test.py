@@ -9,7 +9,8 @@ from specjax.testing.nets import random_net, tiny_net
 from specjax.training import forced
 from specjax.training.data import Conversation
 from specjax.training.data.labels import read
-from specjax.training.draft_model import DraftTrainee, cut_config
+from specjax.training.draft_model import DraftTrainee
+from specjax.training.draft_sizes import cut_config
 from specjax.training.types import Frozen
 
 NET = tiny_net()

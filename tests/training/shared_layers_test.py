@@ -12,7 +12,8 @@ from specjax.checkpoints.drafter_files import DrafterFile, save_drafter
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters.trained import load
 from specjax.testing.nets import random_net, tiny_net
-from specjax.training.draft_model import DraftTrainee, cut_config
+from specjax.training.draft_model import DraftTrainee
+from specjax.training.draft_sizes import cut_config
 from specjax.training.types import Batch, Frozen, Teacher
 from specjax.types import Slots
 

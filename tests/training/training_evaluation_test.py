@@ -7,7 +7,8 @@ from specjax import metrics
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.testing.nets import random_net, tiny_net
 from specjax.training import evaluation
-from specjax.training.draft_model import DraftTrainee, cut_config
+from specjax.training.draft_model import DraftTrainee
+from specjax.training.draft_sizes import cut_config
 from specjax.training.evaluation import Trial
 from specjax.training.types import Frozen
 
