@@ -182,6 +182,7 @@ class EagleHead:
     read = self._apply(params, hidden, method=EagleNet.read)
     if not self.config.shares_head:
       return read
+    assert params.head is not None
     return linear(read, params.head.astype(read.dtype), jnp.float32)
 
   def _apply(self, params: EagleParams, *inputs, method) -> Any:
