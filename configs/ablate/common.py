@@ -28,7 +28,7 @@ def study(
   for name, recipe in recipes.items():
     # In turns of small ones: many runs, each judged by the same texts.
     recipe.evaluation.update(
-      temperatures=(1.0,), alpha=False, texts=64, prompts=32
+      temperatures=(1.0,), alpha=False, texts=64, prompts=16
     )
     if model is not None:
       recipe.model = model

@@ -22,6 +22,8 @@ from ml_collections import config_dict
 from configs.ablate import common
 from configs.train import draft_model
 
+# Anew, not from good weights.
+_ANEW = {"method": "muon", "learning_rate": 3e-3}
 _FRESH = {
   "start": None,
   "layers": None,
@@ -38,8 +40,13 @@ def get_config() -> config_dict.ConfigDict:
   recipe.trainee.start = "@stock"
   recipe.data.conversations = "@chats"
   recipe.evaluation.conversations = "@chats"
-  recipe.training.update(steps=400, evaluate_every=100, patience=None)
-  recipe.optimizer.update(learning_rate=2e-4, warmup_steps=20)
+  recipe.training.update(steps=80, evaluate_every=40, patience=None)
+  recipe.batches.update(batch=4, held_out=4, prompts=False)
+  # From weights that are good already, with few rows: AdamW takes half as long
+  # a step as Muon.
+  recipe.optimizer.update(
+    method="adamw", learning_rate=2e-4, warmup_steps=10, weight_decay=0.01
+  )
   # Tokens of a law that any arm asks for, and what whole laws are made of.
   recipe.labels.update(top_k=20, taps=("hidden",))
   kl = {"against": "forward_kl"}
@@ -68,11 +75,13 @@ def get_config() -> config_dict.ConfigDict:
       {
         "name": "fresh_wide",
         "trainee": _FRESH | {"num_layers": 2, "hidden_size": 768},
+        "optimizer": _ANEW,
       },
       {
         "name": "fresh_deep",
         "against": "fresh_wide",
         "trainee": _FRESH | {"num_layers": 8, "hidden_size": 384},
+        "optimizer": _ANEW,
       },
     ),
   )

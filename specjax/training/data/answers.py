@@ -166,7 +166,7 @@ def answer_prompts(
     raise ValueError(f'source must be "prompt" or "draft", got {source!r}')
   if not prompts:
     raise ValueError("there is no prompt to answer")
-  _check_room(model, making, 1)
+  _check_room(model, making)
   asked = repr([p.token_ids for p in prompts]).encode()
   settings = {
     "source": source,
@@ -345,11 +345,14 @@ def _tokenizer(model: LoadedModel) -> Tokenizer:
   return model.tokenizer
 
 
-def _check_room(model: LoadedModel, making: Making, opening: int) -> None:
-  for name, size in (
-    ("a query", opening + making.max_query_tokens),
-    ("a conversation", making.max_prompt_tokens + making.max_new_tokens),
-  ):
+def _check_room(
+  model: LoadedModel, making: Making, opening: int | None = None
+) -> None:
+  """Raises ValueError where texts would not fit; no opening, no queries."""
+  sizes = {"a conversation": making.max_prompt_tokens + making.max_new_tokens}
+  if opening is not None:
+    sizes["a query"] = opening + making.max_query_tokens
+  for name, size in sizes.items():
     if size > model.model.max_positions:
       raise ValueError(
         f"{name} may take {size} tokens and {model.name} has room for"
