@@ -30,7 +30,7 @@ from specjax.types import (
 
 # The first step feeds at most two tokens: the last committed one and, after a
 # round that kept every node, the last drafted one, which nobody has fed.
-_HEAD = 2
+HEAD = 2
 
 
 @struct.dataclass
@@ -65,27 +65,10 @@ class DraftModel(Chain):
 
   @property
   def _columns(self) -> int:
-    return _HEAD + self.num_speculative_tokens - 1
+    return HEAD + self.num_speculative_tokens - 1
 
   def init(self, params: Params, batch: int, capacity: int) -> DraftState:
-    if params.draft is None:
-      raise ValueError("a draft model needs its weights: give draft=")
-    cache = self.model.init_cache(batch, capacity)
-    zero = jnp.zeros((batch, self._columns), jnp.int32)
-    wide = Slots(zero, zero, passes.causal(zero))
-
-    def feed():
-      return self.model(params.draft, wide, cache).fresh.kv
-
-    shapes = jax.eval_shape(feed)  # no typed field may hold a shape
-    return DraftState(
-      cache=cache,
-      scratch=Fresh(
-        jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
-      ),
-      ready=zero[:, 0],
-      steps=zero[:, 0],
-    )
+    return empty_state(self.model, params, batch, capacity, self._columns)
 
   def observe(
     self, params: Params, state: DraftState, seen: Feedback
@@ -99,7 +82,7 @@ class DraftModel(Chain):
     # kept node at most; what it fed and the target kept is committed.
     kept = state.ready + jnp.clip(seen.count - 1, 0, state.steps)
     index = jnp.arange(self._columns, dtype=jnp.int32)[None]
-    skip_dead = _HEAD - state.ready
+    skip_dead = HEAD - state.ready
     slots = jnp.where(
       index < state.ready[:, None], index, index + skip_dead[:, None]
     )
@@ -123,12 +106,14 @@ class DraftModel(Chain):
   ) -> tuple[Proposal, DraftState]:
     room = self.model.max_positions - rows.length + 1
     budget = jnp.clip(budget, 0, jnp.maximum(room, 0))
-    cache = self._catch_up(params, state.cache, rows, budget)
+    cache = catch_up(
+      self.model, params, state.cache, rows, budget, self._columns
+    )
     size, batch = self.num_speculative_tokens, budget.shape[0]
     longest = budget.max()
     drafts = budget > 0
     # A row that drafts nothing never makes the others feed a second token.
-    ready = jnp.minimum(rows.length - cache.length, jnp.where(drafts, _HEAD, 1))
+    ready = jnp.minimum(rows.length - cache.length, jnp.where(drafts, HEAD, 1))
     ready = jnp.where(longest > 0, ready, 0)
     visible = kv_cache.hide_done(cache, rows.active)
 
@@ -148,7 +133,7 @@ class DraftModel(Chain):
       )
 
     def start(carry):
-      run = self._first(params, visible, rows, ready)
+      run = feed_end(self.model, params, visible, rows, ready)
       return draw(0, run, 0, carry)
 
     def step(i, carry):
@@ -160,7 +145,7 @@ class DraftModel(Chain):
         mask=self._sees(ready, jnp.asarray(i)),
       )
       run = self.model(params.draft, slots, visible, scratch=scratch)
-      return draw(i, run, _HEAD + i - 1, carry)
+      return draw(i, run, HEAD + i - 1, carry)
 
     vocab = self.model.vocab_size
     rows_of_q = jnp.zeros((batch, size))
@@ -176,47 +161,84 @@ class DraftModel(Chain):
     steps = jnp.where(drafts, longest - 1, 0)
     return proposal, DraftState(cache, scratch, ready, steps)
 
-  def _catch_up(
-    self, params: Params, cache: Cache, rows: Rows, budget: Int[Array, "B"]
-  ) -> Cache:
-    """Reads what rows that now draft have missed, but for the last tokens."""
-
-    def far(cache: Cache):
-      return (budget > 0) & (rows.length - cache.length > _HEAD)
-
-    def read(cache: Cache) -> Cache:
-      until = jnp.where(far(cache), rows.length - 1, 0)
-      cache, _ = passes.read_text(
-        self.model, params.draft, rows.tokens, cache, until, self._columns
-      )
-      return cache
-
-    return jax.lax.while_loop(lambda cache: far(cache).any(), read, cache)
-
-  def _first(
-    self, params: Params, cache: Cache, rows: Rows, ready: Int[Array, "B"]
-  ) -> Pass:
-    """Feeds `ready` tokens of the text that the cache lacks: one, or two."""
-
-    def feed(width: int) -> Pass:
-      tokens = passes.gather_tokens(rows.tokens, cache.length, width)
-      index = jnp.arange(width, dtype=jnp.int32)[None]
-      positions = cache.length[:, None] + index
-      slots = Slots(tokens, positions, passes.causal(positions))
-      last = jnp.clip(ready - 1, 0, width - 1)[:, None]
-      run = self.model(params.draft, slots, cache, readout=last)
-      extra = ((0, 0), (0, 0), (0, _HEAD - width), (0, 0))
-      fresh = jax.tree.map(lambda x: jnp.pad(x, extra), run.fresh)
-      return dataclasses.replace(run, fresh=fresh)
-
-    return jax.lax.cond((ready > 1).any(), lambda: feed(_HEAD), lambda: feed(1))
-
   def _sees(
     self, ready: Int[Array, "B"], step: Int[Array, ""]
   ) -> Bool[Array, "B 1 _"]:
     """Scratch columns of text and of nodes before this one, then itself."""
     column = jnp.arange(self._columns)[None]
     text = column < ready[:, None]
-    node = (column >= _HEAD) & (column < _HEAD + step - 1)
+    node = (column >= HEAD) & (column < HEAD + step - 1)
     seen = text | node
     return jnp.pad(seen, ((0, 0), (0, 1)), constant_values=True)[:, None]
+
+
+def empty_state(
+  model: Model, params: Params, batch: int, capacity: int, columns: int
+) -> DraftState:
+  """Of rows without a token.
+
+  Raises:
+    ValueError: no weights.
+  """
+  if params.draft is None:
+    raise ValueError("a draft model needs its weights: give draft=")
+  cache = model.init_cache(batch, capacity)
+  zero = jnp.zeros((batch, columns), jnp.int32)
+  wide = Slots(zero, zero, passes.causal(zero))
+
+  def feed():
+    return model(params.draft, wide, cache).fresh.kv
+
+  shapes = jax.eval_shape(feed)  # no typed field may hold a shape
+  return DraftState(
+    cache=cache,
+    scratch=Fresh(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)),
+    ready=zero[:, 0],
+    steps=zero[:, 0],
+  )
+
+
+def catch_up(
+  model: Model,
+  params: Params,
+  cache: Cache,
+  rows: Rows,
+  budget: Int[Array, "B"],
+  chunk: int,
+) -> Cache:
+  """Reads what rows that now draft have missed, but for the last tokens."""
+
+  def far(cache: Cache):
+    return (budget > 0) & (rows.length - cache.length > HEAD)
+
+  def read(cache: Cache) -> Cache:
+    until = jnp.where(far(cache), rows.length - 1, 0)
+    cache, _ = passes.read_text(
+      model, params.draft, rows.tokens, cache, until, chunk
+    )
+    return cache
+
+  return jax.lax.while_loop(lambda cache: far(cache).any(), read, cache)
+
+
+def feed_end(
+  model: Model, params: Params, cache: Cache, rows: Rows, ready: Int[Array, "B"]
+) -> Pass:
+  """Feeds `ready` tokens of the text that the cache lacks: one, or two.
+
+  Returns:
+    the pass, with logits after the last of them and K/V of HEAD columns.
+  """
+
+  def feed(width: int) -> Pass:
+    tokens = passes.gather_tokens(rows.tokens, cache.length, width)
+    index = jnp.arange(width, dtype=jnp.int32)[None]
+    positions = cache.length[:, None] + index
+    slots = Slots(tokens, positions, passes.causal(positions))
+    last = jnp.clip(ready - 1, 0, width - 1)[:, None]
+    run = model(params.draft, slots, cache, readout=last)
+    extra = ((0, 0), (0, 0), (0, HEAD - width), (0, 0))
+    fresh = jax.tree.map(lambda x: jnp.pad(x, extra), run.fresh)
+    return dataclasses.replace(run, fresh=fresh)
+
+  return jax.lax.cond((ready > 1).any(), lambda: feed(HEAD), lambda: feed(1))
