@@ -49,7 +49,7 @@ class BlockVerification:
     kept = u < whole[:, 1:]
     if size > 1:
       weight = whole[:, 1:-1]
-      excess = _excess(proposal, p, weight, index[:, 1:], q_row[:, 1:])
+      excess = _excess(proposal, p, index, q_row, whole)
       inside = u[:, :-1] * (excess + 1.0 - weight) < excess
       inside |= (excess <= 0.0) & (weight >= 1.0)
       last = index[:, :-1] + 1 == count[:, None]
@@ -108,21 +108,21 @@ def _path_weights(
 def _excess(
   proposal: Proposal,
   p: Law,
-  weight: Float[Array, "B N-1"],
-  slot: Int[Array, "B N-1"],
-  q_row: Int[Array, "B N-1"],
+  index: Int[Array, "B N"],
+  q_row: Int[Array, "B N"],
+  whole: Float[Array, "B N+1"],
 ) -> Float[Array, "B N-1"]:
-  """A_i: the mass of max(0, P_i p - q) at slots 1 ... N - 1."""
-  size = slot.shape[1]
+  """A_1 ... A_{N-1}: the mass of max(0, P_i p - q) after each node."""
+  size = index.shape[1]
   if proposal.q is None:  # all of P_i p but the next token's
-    following = proposal.nodes.tokens[:, 1 : size + 1]
-    return weight * (1.0 - sampling.prob(p, slot, following))
+    following = proposal.nodes.tokens[:, 1:size]
+    return whole[:, 1:-1] * (1.0 - sampling.prob(p, index[:, 1:], following))
   excess = [
     jnp.maximum(
-      weight[:, i, None] * sampling.dense(p, slot[:, i])
+      whole[:, i, None] * sampling.dense(p, index[:, i])
       - sampling.dense(proposal.q, q_row[:, i]),
       0.0,
     ).sum(-1)
-    for i in range(size)
+    for i in range(1, size)
   ]
   return jnp.stack(excess, 1)
