@@ -200,7 +200,8 @@ def propose(
     params, rows.draft, rows, budget, keys
   )
   _check(engine, proposal, rows.length.shape[0])
-  return proposal, draft
+  siblings = engine.drafter.siblings
+  return dataclasses.replace(proposal, siblings=siblings), draft
 
 
 def _check(engine: Engine, proposal: Proposal, batch: int) -> None:
@@ -218,6 +219,11 @@ def _check(engine: Engine, proposal: Proposal, batch: int) -> None:
     raise ValueError(
       f"widths of {name} must rise to 1 + nodes + riders = {1 + size}, got"
       f" {widths}"
+    )
+  if q is not None and drafter.siblings == "point":
+    raise ValueError(
+      f"{name} declares siblings that no law was drawn for ('point') and states"
+      " a q: leave q None, or declare how they were drawn from it"
     )
   if q is not None and q.scaled.shape[-1] != engine.model.vocab_size:
     raise ValueError(

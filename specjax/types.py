@@ -125,13 +125,15 @@ class Proposal:
 
   `q` None says that every node is a point mass, lawful however the token was
   found. Else node i was really drawn from row `q_row[i]` of q. `aux` is for the
-  policy: confidences and the like.
+  policy: confidences and the like. `siblings` is for the rule: the loop writes
+  what the drafter declares there, so a drafter leaves it as it is.
   """
 
   nodes: Nodes
   q: Law | None = None
   q_row: Int[Array, "#B N"] | None = None
   aux: PyTree = None
+  siblings: Siblings = struct.field(pytree_node=False, default="chain")
 
 
 @struct.dataclass
@@ -308,7 +310,8 @@ class Drafter(Protocol):
 @runtime_checkable
 class Rule(Protocol):
   """Accepts and rejects. `lossless_for` names the sibling laws that it keeps
-  exact; empty for a lossy rule."""
+  exact; empty for a lossy rule. A rule that does not support all of them may
+  have `needs`, the reason in one line: a refusal quotes it."""
 
   @property
   def name(self) -> str: ...

@@ -1,12 +1,15 @@
 """Acceptance rules: pure functions of (proposal, p, keys)."""
 
+from specjax.acceptance.block import BlockVerification
 from specjax.acceptance.exact_match import ExactMatch
+from specjax.acceptance.recursive import Recursive
 from specjax.acceptance.rejection import (
   BiasedResample,
   LossyLenience,
   Rejection,
 )
 from specjax.acceptance.synthetic import LossySynthetic
+from specjax.acceptance.typical import LossyTypical
 from specjax.types import Drafter, Rule
 
 RULES = {
@@ -14,9 +17,12 @@ RULES = {
   for rule in (
     Rejection,
     ExactMatch,
+    Recursive,
+    BlockVerification,
     BiasedResample,
     LossyLenience,
     LossySynthetic,
+    LossyTypical,
   )
 }
 
@@ -39,9 +45,11 @@ def check_pair(drafter: Drafter, rule: Rule) -> None:
     ValueError: with the reason.
   """
   if drafter.num_nodes and drafter.siblings not in rule.supports:
+    needs = getattr(rule, "needs", "")
     raise ValueError(
       f"rule {rule.name!r} judges {', '.join(sorted(rule.supports))} siblings,"
       f" and {type(drafter).__name__} draws {drafter.siblings!r} ones"
+      + (f": {needs}" if needs else "")
     )
 
 
@@ -55,9 +63,12 @@ def is_lossless(drafter: Drafter, rule: Rule) -> bool:
 __all__ = [
   "RULES",
   "BiasedResample",
+  "BlockVerification",
   "ExactMatch",
   "LossyLenience",
   "LossySynthetic",
+  "LossyTypical",
+  "Recursive",
   "Rejection",
   "check_pair",
   "is_lossless",

@@ -12,6 +12,11 @@ import jax.numpy as jnp
 from specjax import sampling
 from specjax.types import Law, Proposal, Streams, Verdict
 
+_NEEDS = "it tests a node once, against p itself, so a second one with the same"
+_NEEDS += (
+  " parent would not meet what the first left (recursive_rejection does)"
+)
+
 
 def judge_chain(
   proposal: Proposal,
@@ -83,6 +88,7 @@ class Rejection:
   name = "rejection"
   supports = frozenset({"chain"})
   lossless_for = frozenset({"chain"})
+  needs = _NEEDS
 
   def __call__(self, proposal: Proposal, p: Law, keys: Streams) -> Verdict:
     return judge_chain(proposal, p, keys)
@@ -99,6 +105,7 @@ class BiasedResample:
   name = "biased_resample"
   supports = frozenset({"chain"})
   lossless_for = frozenset()
+  needs = _NEEDS
 
   def __call__(self, proposal: Proposal, p: Law, keys: Streams) -> Verdict:
     return judge_chain(proposal, p, keys, recover_from_residual=False)
@@ -115,6 +122,7 @@ class LossyLenience:
   name = "lossy_lenience"
   supports = frozenset({"chain"})
   lossless_for = frozenset()
+  needs = _NEEDS
 
   def __post_init__(self):
     if not 0.0 < self.lenience <= 1.0:

@@ -30,6 +30,7 @@ class LossySynthetic:
   name = "lossy_synthetic"
   supports = frozenset({"chain"})
   lossless_for = frozenset()
+  needs = "its rate is that of one node a depth"
 
   def __post_init__(self):
     if self.acceptance_rate is None:
