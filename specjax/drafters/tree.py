@@ -89,10 +89,9 @@ def draw_children(
   token_id = jax.lax.broadcasted_iota(jnp.int32, (1, 1, vocab), 2)
   weights = sampling.dense(law)
   drawn = {}
-  for rank in range(max(len(tree.children(slot)) for slot in slots)):
-    some = [
-      i for i, slot in enumerate(slots) if len(tree.children(slot)) > rank
-    ]
+  below = [tree.children(slot) for slot in slots]
+  for rank in range(max(map(len, below))):
+    some = [i for i, nodes in enumerate(below) if len(nodes) > rank]
     nodes = [below[i][rank] for i in some]
     at, node = np.asarray(some), jnp.asarray(nodes, jnp.int32)
     tokens = likeliest = sampling.lowest_argmax(logits[:, at])
