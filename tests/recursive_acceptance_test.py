@@ -46,7 +46,7 @@ def _tables(seed):
   and the other way round."""
   rng = np.random.default_rng(seed)
   p, q = rng.dirichlet(np.ones(SIZE), (2, SIZE))
-  p[0, 2] = q[1, 0] = 0
+  p[0, 2] = q[0, 1] = q[1, 0] = 0  # q[0] has two tokens for three siblings
   return p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True)
 
 
@@ -72,6 +72,7 @@ LEVELS = {
   "nothing drafted": (BY_DEPTH, 0, P, Q),
   "greedy": (BY_BRANCH, 6, _most(P), _most(Q)),
   "greedy target": (BY_DEPTH, 6, _most(P), Q),
+  "draft of one token": (BY_DEPTH, 6, P, _most(Q)),
   "equal": (BY_BRANCH, 6, P, P),
 }
 GROUPS = [*LEVELS.values()]
