@@ -125,6 +125,7 @@ def test_a_pairing_that_a_rule_does_not_know_is_refused():
     "lossy_synthetic": "'iid' ones: its rate is that of one node a depth",
     "block_verification": "'iid' ones: it weighs one path as a whole",
   }
+  assert acceptance.KSeq.needs
   for name in acceptance.RULES:
     rule = acceptance.make_rule(name)
     if name in reasons:

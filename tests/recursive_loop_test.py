@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from specjax import passes, sampling
-from specjax.acceptance import Recursive
+from specjax.acceptance import ExactMatch, Recursive
+from specjax.api.pairing import default_rule
 from specjax.testing import SETTINGS, RandomTree, Setting, cases, runs, tables
 from specjax.testing.chisquare import assert_law
 from specjax.testing.oracle import conditional_laws, joint_law
