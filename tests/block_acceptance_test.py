@@ -149,11 +149,14 @@ def test_filters_laws_an_ulp_apart_and_no_law_at_all_give_real_tokens():
   p = rng.normal(0, 1.5, (batch, NODES + 1, V)).astype(np.float32)
   q = np.nextafter(p[:, :NODES], np.float32(9))
   q[::2] += rng.normal(0, 2, q[::2].shape).astype(np.float32)
+  q[::39, :, 1] = -np.inf
   p[::3, :, 1], q[::5, :, 2], p[::7, 1] = -np.inf, np.nan, -np.inf
   p, q = (sampling.make_law(jnp.asarray(x), settings) for x in (p, q))
   u = jnp.asarray(rng.random((batch, NODES)), jnp.float32)
   count = jnp.asarray(rng.integers(0, NODES + 1, batch))
-  nodes = trees.chain(sampling.draw(q, u), count)
+  # Every 39th row proposes what neither law has, as no drafter should.
+  tokens = sampling.draw(q, u).at[::39].set(1)
+  nodes = trees.chain(tokens, count)
   proposal = Proposal(nodes, q, jnp.arange(NODES, dtype=jnp.int32)[None])
   keys = forests.streams(batch, 9)
   got = forests.judge(BlockVerification(), proposal, p, keys)
