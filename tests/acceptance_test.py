@@ -134,6 +134,12 @@ def test_a_pairing_that_a_rule_does_not_know_is_refused():
     else:
       acceptance.check_pair(Tree(3), rule)
 
+  class Distinct(drafters.NGram):
+    siblings = "without_replacement"
+
+  with pytest.raises(ValueError, match="independent draws of one law"):
+    acceptance.check_pair(Distinct(3), acceptance.KSeq())
+
 
 def test_lossy_rules_say_so():
   ngram = drafters.NGram(3)
