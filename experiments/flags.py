@@ -74,8 +74,9 @@ def define_drafting() -> None:
   flags.DEFINE_string(
     "rule",
     None,
-    "exact_match or rejection; not the target's law: biased_resample,"
-    " lossy_lenience, lossy_synthetic. By default exact_match for lookup and"
+    "exact_match, rejection, block_verification (chains), recursive_rejection"
+    " or kseq (trees); not the target's law: biased_resample, lossy_lenience,"
+    " lossy_synthetic, lossy_typical. By default exact_match for lookup and"
     " rejection for drafters with a law of their own.",
   )
   flags.DEFINE_float(

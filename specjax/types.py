@@ -125,15 +125,16 @@ class Proposal:
 
   `q` None says that every node is a point mass, lawful however the token was
   found. Else node i was really drawn from row `q_row[i]` of q. `aux` is for the
-  policy: confidences and the like. `siblings` is for the rule: the loop writes
-  what the drafter declares there, so a drafter leaves it as it is.
+  policy: confidences and the like. `siblings`, one of `Siblings`, is for the
+  rule: the loop writes what the drafter declares there, so a drafter leaves it
+  as it is.
   """
 
   nodes: Nodes
   q: Law | None = None
   q_row: Int[Array, "#B N"] | None = None
   aux: PyTree = None
-  siblings: Siblings = struct.field(pytree_node=False, default="chain")
+  siblings: str = struct.field(pytree_node=False, default="chain")
 
 
 @struct.dataclass

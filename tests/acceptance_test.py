@@ -1,24 +1,12 @@
 """Rules on laws written out by hand; their laws are the battery's business."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from specjax import acceptance, drafters, trees
-from specjax.types import Law, Nodes, Proposal, Streams
-
-
-def law(rows) -> Law:
-  """[B U V] probabilities as a Law."""
-  weights = jnp.asarray(rows, jnp.float32)
-  zero = jnp.zeros(weights.shape[:2])
-  return Law(jnp.log(weights), jnp.full_like(zero, -jnp.inf), zero)
-
-
-def streams(batch, seed=0, start=7):
-  keys = jax.random.split(jax.random.key(seed), batch)
-  return Streams(keys, jnp.full((batch,), start, jnp.int32))
+from specjax.types import Nodes, Proposal
+from tests.forests import law, streams
 
 
 def chain(tokens, q=None, count=None) -> Proposal:
@@ -130,17 +118,35 @@ def test_a_pairing_that_a_rule_does_not_know_is_refused():
   class Tree(drafters.NGram):
     siblings = "iid"
 
-  with pytest.raises(ValueError, match="'iid'"):
-    acceptance.check_pair(Tree(3), acceptance.Rejection())
-  acceptance.check_pair(Tree(3), acceptance.ExactMatch())
+  reasons = {
+    "rejection": "'iid' ones: it tests a node once",
+    "biased_resample": "'iid' ones: it tests a node once",
+    "lossy_lenience": "'iid' ones: it tests a node once",
+    "lossy_synthetic": "'iid' ones: its rate is that of one node a depth",
+    "block_verification": "'iid' ones: it weighs one path as a whole",
+  }
+  assert acceptance.KSeq.needs
+  for name in acceptance.RULES:
+    rule = acceptance.make_rule(name)
+    if name in reasons:
+      with pytest.raises(ValueError, match=reasons[name]):
+        acceptance.check_pair(Tree(3), rule)
+    else:
+      acceptance.check_pair(Tree(3), rule)
+
+  class Distinct(drafters.NGram):
+    siblings = "without_replacement"
+
+  with pytest.raises(ValueError, match="independent draws of one law"):
+    acceptance.check_pair(Distinct(3), acceptance.KSeq())
 
 
 def test_lossy_rules_say_so():
   ngram = drafters.NGram(3)
   for name, rule in acceptance.RULES.items():
     lossless = acceptance.is_lossless(ngram, rule())
-    assert lossless == (name in ("rejection", "exact_match"))
-    assert lossless or name.startswith(("biased_", "lossy_"))
+    assert lossless != name.startswith(("biased_", "lossy_"))
+  assert not acceptance.is_lossless(ngram, acceptance.LossyTypical())
   with pytest.raises(ValueError, match="unknown rule"):
     acceptance.make_rule("typical")
   with pytest.raises(ValueError, match="lenience"):

@@ -20,10 +20,15 @@ COIN = tuple(
   for law in ([1 / 3, 2 / 3], [2 / 3, 1 / 3])
 )
 GREEDY = tuple(np.eye(V)[table.argmax(1)] for table in TOY)
+# P_1 is 1/2 at token 1, after which P_1 p and p leave other residuals.
+HALF = TOY[0].copy(), TOY[1].copy()
+HALF[0][:2] = (0, 0.3, 0.7, 0), (0.3, 0, 0.1, 0.6)
+HALF[1][:2] = (0, 0.6, 0.4, 0), (0.14, 0.4, 0.41, 0.05)
 # Of each group of rows: live nodes, p, q.
 GROUPS = {
   **{f"{k} nodes": (k, *TOY) for k in range(NODES + 1)},
   "two flips": (2, *COIN),
+  "half a weight": (NODES, *HALF),
   "greedy": (NODES, *GREEDY),
   "greedy target": (NODES, GREEDY[0], TOY[1]),
   "equal": (NODES, TOY[0], TOY[0]),
@@ -92,7 +97,7 @@ def test_every_verdict_is_the_algorithms_with_the_same_numbers(siblings):
   u = _number_of(sampling.Purpose.ACCEPT, np.tile(range(NODES), (ROWS, 1)))
   again = np.tile(range(NODES + 1), (ROWS, 1))
   recover = _number_of(sampling.Purpose.RECOVER, again)
-  for row in range(60 * len(GROUPS)):
+  for row in range(100 * len(GROUPS)):
     kept, law = _as_told(forest, row, u[row])
     if not law.any():
       continue  # equal laws in float64: never refused but for rounding
@@ -144,11 +149,14 @@ def test_filters_laws_an_ulp_apart_and_no_law_at_all_give_real_tokens():
   p = rng.normal(0, 1.5, (batch, NODES + 1, V)).astype(np.float32)
   q = np.nextafter(p[:, :NODES], np.float32(9))
   q[::2] += rng.normal(0, 2, q[::2].shape).astype(np.float32)
+  q[::39, :, 1] = -np.inf
   p[::3, :, 1], q[::5, :, 2], p[::7, 1] = -np.inf, np.nan, -np.inf
   p, q = (sampling.make_law(jnp.asarray(x), settings) for x in (p, q))
   u = jnp.asarray(rng.random((batch, NODES)), jnp.float32)
   count = jnp.asarray(rng.integers(0, NODES + 1, batch))
-  nodes = trees.chain(sampling.draw(q, u), count)
+  # Every 39th row proposes what neither law has, as no drafter should.
+  tokens = sampling.draw(q, u).at[::39].set(1)
+  nodes = trees.chain(tokens, count)
   proposal = Proposal(nodes, q, jnp.arange(NODES, dtype=jnp.int32)[None])
   keys = forests.streams(batch, 9)
   got = forests.judge(BlockVerification(), proposal, p, keys)

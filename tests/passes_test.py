@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from specjax.acceptance import Rejection
+from specjax.acceptance import Recursive, Rejection
 from specjax.drafters import DraftModel, NGram
 from specjax.models.resized import Resized
 from specjax.testing import runs, tables
@@ -31,6 +31,12 @@ class Deep(NGram):
   num_nodes = 3
 
 
+class Ranked(DraftModel):
+  """States q for nodes that it says were not drawn from it."""
+
+  siblings = "point"
+
+
 @pytest.mark.parametrize(
   "drafter, draft, message",
   [
@@ -39,10 +45,12 @@ class Deep(NGram):
     (DraftModel(TARGET, 2), None, "needs its weights"),
     (Narrow(2), None, "widths of Narrow must rise to"),
     (Deep(2), None, "declared"),
+    (Ranked(TARGET, 2), WEIGHTS, "states a q"),
   ],
 )
 def test_a_proposal_that_would_bend_the_law_is_refused(drafter, draft, message):
-  engine = runs.make_engine(TARGET, drafter, Rejection())
+  rule = Recursive() if drafter.siblings == "point" else Rejection()
+  engine = runs.make_engine(TARGET, drafter, rule)
   with pytest.raises(ValueError, match=message):
     runs.run(engine, Params(WEIGHTS, draft), [[1, 2]], new=4, size=8)
 

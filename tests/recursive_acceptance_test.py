@@ -1,7 +1,6 @@
 """Recursive rejection: exact by enumeration, and the program as enumerated."""
 
 import dataclasses
-import functools
 import itertools
 
 import jax.numpy as jnp
@@ -10,23 +9,23 @@ import pytest
 
 from specjax import sampling, trees
 from specjax.acceptance import ExactMatch, Recursive, Rejection
-from specjax.testing.chisquare import assert_law
 from specjax.theory import siblings as closed
 from specjax.types import Proposal
-from tests import forests
+from tests import forest_rows, forests
+from tests.forest_rows import (
+  BY_BRANCH,
+  BY_DEPTH,
+  NODES,
+  ROWS,
+  SIZE,
+  STAR,
+  V,
+  drafts,
+  numbers,
+)
 
 KINDS = ("iid", "without_replacement", "point")
-ROWS, NODES, RIDERS, V = 1 << 16, 6, 2, 6  # of every program here
-SIZE = 3  # tokens of the tables of two levels
-BY_DEPTH = (0, 0, 0, 1, 1, 2)
-BY_BRANCH = (0, 1, 1, 0, 4, 0)  # the same tree, one branch after the other
-STAR = (0,) * NODES
-RULES = {"recursive": Recursive(), "naive": ExactMatch()}
-
-# p, q and numbers of draws at one position; what is accepted is printed.
-COIN = np.asarray([0.6, 0.3, 0.1]), np.asarray([0.3, 0.6, 0.1])
-STAIR = np.arange(1, 7) / 21, np.arange(6, 0, -1) / 21
-POSITIONS = [(COIN, k) for k in (1, 2, 3)] + [(STAIR, k) for k in (1, 2, 3, 4)]
+RULE = Recursive()
 PRINTED = {
   "iid": (0.7, 0.79, 0.853, 0.5714, 0.6803, 0.7259, 0.7651),
   "without_replacement": (0.7, 0.925, 1.0, 0.5714, 0.7019, 0.7845, 0.8495),
@@ -41,81 +40,11 @@ CLOSED = {
 }
 
 
-def _tables(seed):
-  """Target and draft, far apart; what the draft excludes the target does not,
-  and the other way round."""
-  rng = np.random.default_rng(seed)
-  p, q = rng.dirichlet(np.ones(SIZE), (2, SIZE))
-  p[0, 2] = q[1, 0] = 0
-  return p / p.sum(1, keepdims=True), q / q.sum(1, keepdims=True)
-
-
-def _wide(table):
-  """With tokens that have no probability, and contexts that never come."""
-  whole = np.zeros((V, V))
-  whole[:, 0] = 1
-  whole[: len(table), : len(table)] = table
-  whole[: len(table), len(table) :] = 0
-  return whole
-
-
-def _most(table):
-  return np.eye(V)[table.argmax(1)]
-
-
-P, Q = (_wide(x) for x in _tables(5))
-# Of each group of rows: parents, live nodes, p, q.
-LEVELS = {
-  "by depth": (BY_DEPTH, 6, P, Q),
-  "by branch": (BY_BRANCH, 6, P, Q),
-  "dead nodes": (BY_DEPTH, 4, P, Q),
-  "nothing drafted": (BY_DEPTH, 0, P, Q),
-  "greedy": (BY_BRANCH, 6, _most(P), _most(Q)),
-  "greedy target": (BY_DEPTH, 6, _most(P), Q),
-  "equal": (BY_BRANCH, 6, P, P),
-}
-GROUPS = [*LEVELS.values()]
-for (p, q), k in POSITIONS:
-  GROUPS.append((STAR, k, *(_wide(np.tile(x, (len(x), 1))) for x in (p, q))))
-GROUP = np.arange(ROWS) % len(GROUPS)
-
-
-@functools.cache
-def drafts(siblings) -> forests.Forest:
-  """Rows of all groups, drawn as declared."""
-  parents, count, p, q = (
-    np.asarray(x)[GROUP] for x in zip(*GROUPS, strict=True)
-  )
-  rng = np.random.default_rng(len(siblings))
-  return forests.draw(rng, parents, count, p, q, siblings)
-
-
-@functools.cache
-def judged(siblings, rule="recursive"):
-  """The verdict on all of them, riders present."""
-  return _judge(drafts(siblings), RULES[rule])
-
-
-def _judge(forest, rule=RULES["recursive"]):
-  return forests.judge(
-    rule,
-    forest.proposal(depth=2, riders=RIDERS),
-    forest.target(RIDERS),
-    forests.streams(ROWS, 3),
-  )
-
-
-def _numbers(purpose, node):
-  return np.asarray(
-    sampling.round_uniform(forests.streams(ROWS, 3), purpose, jnp.asarray(node))
-  )
-
-
 @pytest.mark.parametrize("parents", [BY_DEPTH[:4], BY_BRANCH[:4]])
 @pytest.mark.parametrize("siblings", KINDS)
 def test_the_law_over_all_drafts_and_all_ends_is_the_targets(siblings, parents):
   """Of the walk in numpy, which the next test holds the program to."""
-  p, q = _tables(7)
+  p, q = forest_rows.tables(7)
   said = np.asarray([*itertools.product((0,), *(range(SIZE),) * len(parents))])
   batch = len(said)
   forest = forests.Forest(
@@ -160,12 +89,12 @@ def _chance(forest, row) -> float:
 def test_every_verdict_is_that_of_the_walk_with_the_same_numbers(siblings):
   """Node i is tested by number i of ACCEPT, and no other tests it; the extra
   token is drawn by the number of its depth."""
-  forest, verdict = drafts(siblings), judged(siblings)
+  forest, verdict = drafts(siblings), forest_rows.judged(siblings, RULE)
   index = np.tile(np.arange(NODES), (ROWS, 1))
-  u = _numbers(sampling.Purpose.ACCEPT, index)
-  recover = _numbers(sampling.Purpose.RECOVER, np.tile(np.arange(3), (ROWS, 1)))
+  u = numbers(sampling.Purpose.ACCEPT, index)
+  recover = numbers(sampling.Purpose.RECOVER, np.tile(np.arange(3), (ROWS, 1)))
   seen = set()
-  for row in range(60 * len(GROUPS)):
+  for row in range(60 * len(forest_rows.GROUPS)):
     ends = [
       (slot, law)
       for tests, slot, law in forests.outcomes(forest, row)
@@ -184,15 +113,12 @@ def test_every_verdict_is_that_of_the_walk_with_the_same_numbers(siblings):
 
 @pytest.mark.parametrize("siblings", KINDS)
 def test_three_tokens_have_the_targets_law_whatever_the_order(siblings):
-  """A right rule fails one of these with probability 2e-5."""
-  forest, verdict = drafts(siblings), judged(siblings)
-  p_table = np.asarray([group[2] for group in GROUPS])[GROUP]
-  rng = np.random.default_rng(1)
-  said = forests.texts(rng, forest, verdict, p_table, 3)
-  for group, (what, (_, _, p, _)) in enumerate(LEVELS.items()):
-    counts = forests.count_texts(said[GROUP == group], V)
-    assert_law(counts, forests.joint(p, 3), what=f"{siblings}, {what}")
-  most = {name: verdict.accepted[GROUP == i] for i, name in enumerate(LEVELS)}
+  forest_rows.assert_laws(siblings, RULE)
+  accepted = forest_rows.judged(siblings, RULE).accepted
+  most = {
+    name: accepted[forest_rows.GROUP == i]
+    for i, name in enumerate(forest_rows.LEVELS)
+  }
   assert not most["nothing drafted"].any()
   if siblings != "point":
     assert (most["equal"] == 2).all()
@@ -200,24 +126,18 @@ def test_three_tokens_have_the_targets_law_whatever_the_order(siblings):
 
 @pytest.mark.parametrize("column", PRINTED)
 def test_as_many_are_accepted_at_a_position_as_the_closed_form_says(column):
-  """Five standard deviations: a right rule fails with probability 2e-5."""
   if column == "naive":
-    verdict = judged("iid", "naive")
+    verdict = forest_rows.judged("iid", ExactMatch())
   else:
-    verdict = judged(column)
-  for i, ((p, q), k) in enumerate(POSITIONS):
-    wanted = float(CLOSED[column](p, q, k))
-    assert wanted == pytest.approx(PRINTED[column][i], abs=6e-5)
-    got = verdict.accepted[GROUP == len(LEVELS) + i]
-    error = np.sqrt(wanted * (1 - wanted) / len(got))
-    assert got.mean() == pytest.approx(wanted, abs=5 * error + 1e-9), (i, k)
+    verdict = forest_rows.judged(column, RULE)
+  forest_rows.assert_accepted(verdict, CLOSED[column], PRINTED[column])
 
 
 def test_a_node_is_judged_by_its_own_number_whatever_the_others_are():
   """Those before it are refused, are dead ends, or are not on its way."""
   tokens = np.tile([1, 1, 1, 2, 2, 2], (ROWS, 1))
   p = np.tile([0.4, 0.0, 0.6, 0, 0, 0], (ROWS, NODES + 1, 1))
-  number = _numbers(sampling.Purpose.ACCEPT, np.full((ROWS, 1), 3))[:, 0]
+  number = numbers(sampling.Purpose.ACCEPT, np.full((ROWS, 1), 3))[:, 0]
   for parents in (STAR, (0, 1, 2, 0, 4, 4), (0, 0, 1, 0, 1, 2)):
     forest = forests.Forest(
       parents=np.tile(parents, (ROWS, 1)),
@@ -227,7 +147,7 @@ def test_a_node_is_judged_by_its_own_number_whatever_the_others_are():
       q=p[:, 1:],
       siblings="point",
     )
-    verdict = _judge(forest)
+    verdict = forest_rows.judge(forest, RULE)
     kept = verdict.slots[:, 1] == 4
     assert (kept == (number < np.float32(0.6))).all()
     assert (verdict.next_token[~kept] == 0).all()
@@ -247,8 +167,8 @@ def test_equal_siblings_that_are_drawn_are_judged_each_and_point_masses_once():
       q=q,
       siblings=siblings,
     )
-    verdict = _judge(forest)
-    number = _numbers(sampling.Purpose.ACCEPT, np.zeros((ROWS, 1), int))[:, 0]
+    verdict = forest_rows.judge(forest, RULE)
+    number = numbers(sampling.Purpose.ACCEPT, np.zeros((ROWS, 1), int))[:, 0]
     kept = verdict.accepted == 1
     assert (kept == (number < 0.5)).all()
     assert (verdict.slots[kept] == (0, 1, 1)).all()
@@ -263,12 +183,12 @@ def test_a_narrower_pass_gives_the_same_verdict(siblings):
   if proposal.q_row is not None:
     narrow = dataclasses.replace(narrow, q_row=proposal.q_row[:, :4])
   verdict = forests.judge(
-    Recursive(),
+    RULE,
     narrow,
     forests.law(drafts(siblings).p[:, :5]),
     forests.streams(ROWS, 3),
   )
-  held, wide = drafts(siblings).count <= 4, judged(siblings)
+  held, wide = drafts(siblings).count <= 4, forest_rows.judged(siblings, RULE)
   assert held.sum() > ROWS // 2
   assert forests.same(verdict, wide, held)
 
@@ -295,6 +215,6 @@ def test_on_a_chain_it_is_rejection(siblings):
   keys = forests.streams(batch, 6)
   wanted = forests.judge(Rejection(), proposal, p, keys)
   proposal = dataclasses.replace(proposal, siblings=siblings)
-  got = forests.judge(Recursive(), proposal, p, keys)
+  got = forests.judge(RULE, proposal, p, keys)
   assert forests.same(got, wanted)
   assert set(np.unique(got.accepted)) == set(range(size + 1))

@@ -2,6 +2,7 @@
 
 from specjax.acceptance.block import BlockVerification
 from specjax.acceptance.exact_match import ExactMatch
+from specjax.acceptance.kseq import KSeq
 from specjax.acceptance.recursive import Recursive
 from specjax.acceptance.rejection import (
   BiasedResample,
@@ -18,6 +19,7 @@ RULES = {
     Rejection,
     ExactMatch,
     Recursive,
+    KSeq,
     BlockVerification,
     BiasedResample,
     LossyLenience,
@@ -65,6 +67,7 @@ __all__ = [
   "BiasedResample",
   "BlockVerification",
   "ExactMatch",
+  "KSeq",
   "LossyLenience",
   "LossySynthetic",
   "LossyTypical",

@@ -50,8 +50,8 @@ class BlockVerification:
     if size > 1:
       weight = whole[:, 1:-1]
       excess = _excess(proposal, p, index, q_row, whole)
+      # 0 < 0 where p and q agree after a whole path: a later node is kept then.
       inside = u[:, :-1] * (excess + 1.0 - weight) < excess
-      inside |= (excess <= 0.0) & (weight >= 1.0)
       last = index[:, :-1] + 1 == count[:, None]
       kept = kept.at[:, :-1].set(jnp.where(last, kept[:, :-1], inside))
     kept &= index < count[:, None]

@@ -83,7 +83,7 @@ class Recursive:
       left=jnp.zeros((batch, p.scaled.shape[-1])),
       mass=jnp.ones((batch,)),
     )
-    if size:  # a pass of slot 0 alone has nothing to visit
+    if size:
       walk, _ = jax.lax.scan(step, walk, jnp.arange(size, dtype=jnp.int32))
     weights = sampling.dense(p, walk.at)
     weights = jnp.where(walk.fresh[:, None], weights, walk.left)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from specjax import decoding, passes
-from specjax.acceptance import ExactMatch, Rejection
+from specjax.acceptance import ExactMatch, Recursive, Rejection
 from specjax.constraints import Stops
 from specjax.control import Constant
 from specjax.passes import Engine
@@ -45,13 +45,14 @@ def check_parts(drafter: Any, rule: Any) -> None:
 
 
 def default_rule(model: Model, drafter: Drafter, params: Params) -> Rule:
-  """Exact match for point masses, rejection where nodes are drawn from q.
+  """Exact match for point masses, rejection where nodes are drawn from q:
+  of one sibling after another in a tree.
 
   For point masses exact match accepts as much as any exact rule and gives plain
   decoding's very tokens; where q is known rejection accepts more.
   """
-  rule = Rejection()
-  if drafter.siblings not in rule.supports or not drafter.num_nodes:
+  rule = Rejection() if drafter.siblings == "chain" else Recursive()
+  if not drafter.num_nodes:
     return ExactMatch()
   if (model, drafter) not in _known:
     _known[model, drafter] = _states_q(model, drafter, params)

@@ -1,10 +1,11 @@
 """EAGLE: a layer over the target's features drafts a chain.
 
 Li et al. 2024 (arXiv 2401.15077, section 4) and 2025 (arXiv 2503.01840, section
-3). As a chain; EAGLE-2's trees (arXiv 2406.16858) need the same weights.
+3). As a chain; eagle_tree.py has EAGLE-2's trees of the same weights.
 """
 
 import dataclasses
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -46,21 +47,19 @@ class EagleState:
   hidden: Float[Array, "B d"]
 
 
-@dataclasses.dataclass(frozen=True)
-class Eagle(Chain):
-  """Drafts up to `num_speculative_tokens` tokens; versions 1 and 3.
+class OverFeatures:
+  """What EAGLE's drafters keep of a text; they differ in what they propose.
 
-  `Params.draft` is an `EagleParams`. Nodes are drawn from the draft's law at
-  the row's own temperature and filters. A row without features (a prompt of
-  one token, before its first round) and one past `max_positions` get no
-  proposal.
+  A base for frozen dataclasses, which declare `config`.
   """
 
-  config: EagleConfig
-  num_speculative_tokens: int = 4
+  if TYPE_CHECKING:  # a field of the dataclass, wherever it stands there
+
+    @property
+    def config(self) -> EagleConfig: ...
 
   @property
-  def taps(self) -> tuple[str, ...]:  # pyrefly: ignore
+  def taps(self) -> tuple[str, ...]:
     return self.config.taps
 
   @property
@@ -96,6 +95,31 @@ class Eagle(Chain):
       hidden=jnp.where(some[:, None], last, state.hidden),
     )
 
+  def _room(
+    self, state: EagleState, budget: Int[Array, "B"]
+  ) -> Int[Array, "B"]:
+    """The budget, cut where a row has no features or no positions left.
+
+    The last pair fed stands at cache.length - 1 + budget - 1.
+    """
+    length = state.cache.length
+    room = jnp.maximum(self.config.layer.max_positions - length + 1, 0)
+    return jnp.where(length > 0, jnp.clip(budget, 0, room), 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Eagle(OverFeatures, Chain):
+  """Drafts up to `num_speculative_tokens` tokens; versions 1 and 3.
+
+  `Params.draft` is an `EagleParams`. Nodes are drawn from the draft's law at
+  the row's own temperature and filters. A row without features (a prompt of
+  one token, before its first round) and one past `max_positions` get no
+  proposal.
+  """
+
+  config: EagleConfig
+  num_speculative_tokens: int = 4
+
   def propose(
     self,
     params: Params,
@@ -106,10 +130,7 @@ class Eagle(Chain):
   ) -> tuple[Proposal, EagleState]:
     cache, size = state.cache, self.num_speculative_tokens
     batch, vocab = budget.shape[0], self.config.layer.vocab_size
-    # The last pair fed stands at cache.length - 1 + budget - 1.
-    room = self.config.layer.max_positions - cache.length + 1
-    budget = jnp.clip(budget, 0, jnp.maximum(room, 0))
-    budget = jnp.where(cache.length > 0, budget, 0)
+    budget = self._room(state, budget)
     visible = kv_cache.hide_done(cache, budget > 0)
     longest = budget.max()
     fed = max(size - 1, 1)  # columns of scratch: the last node is never fed

@@ -101,6 +101,10 @@ class Case:
     return Params(target, weights(model, target))
 
 
+def _is_tokenwise(rule: Rule) -> bool:
+  return not isinstance(rule, acceptance.BlockVerification)
+
+
 def ngram_case(rule: Rule, **changes) -> Case:
   """Prompt lookup with a rule."""
   options: dict[str, Any] = dict(
@@ -110,6 +114,7 @@ def ngram_case(rule: Rule, **changes) -> Case:
     weights=no_draft_weights,
     best_weights=no_draft_weights,
     draws_like_target=False,
+    tokenwise=_is_tokenwise(rule),
   )
   return Case(**(options | changes))
 
@@ -117,7 +122,10 @@ def ngram_case(rule: Rule, **changes) -> Case:
 def model_case(rule: Rule, **changes) -> Case:
   """A draft model of the target's kind with a rule."""
   options: dict[str, Any] = dict(
-    name=f"model/{rule.name}", make=DraftModel, rule=rule
+    name=f"model/{rule.name}",
+    make=DraftModel,
+    rule=rule,
+    tokenwise=_is_tokenwise(rule),
   )
   return Case(**(options | changes))
 

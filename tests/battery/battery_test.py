@@ -16,6 +16,9 @@ CASES = [
   for make in (ngram_case, model_case)
   for rule in ("rejection", "exact_match")
 ]
+# Of a rule of which tests of its own say the rest.
+BLOCKS = model_case(acceptance.BlockVerification())
+MORE = [(BLOCKS, check) for check in ("joint", "edges")]
 LAW = ("joint", "by_offset", "coverage")  # of 131,072 rows
 TOLD = {  # What another of the four cases says already.
   # Recitals know no drafter; without jit, each drafter and each rule runs once.
@@ -33,11 +36,15 @@ TOLD = {  # What another of the four cases says already.
 
 def _runs():
   """Each case with each check that adds something."""
-  for case in CASES:
-    for check in CHECKS:
-      if check not in TOLD.get(case.name, ()):
-        marks = [pytest.mark.runs_long] if check in LAW else []
-        yield pytest.param(case, check, marks=marks, id=f"{case.name}-{check}")
+  pairs = [
+    (case, check)
+    for case in CASES
+    for check in CHECKS
+    if check not in TOLD.get(case.name, ())
+  ]
+  for case, check in pairs + MORE:
+    marks = [pytest.mark.runs_long] if check in LAW else []
+    yield pytest.param(case, check, marks=marks, id=f"{case.name}-{check}")
 
 
 @pytest.mark.parametrize("case, check", [*_runs()])
