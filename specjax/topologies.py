@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 Path = tuple[int, ...]
 
@@ -84,7 +84,7 @@ class Topology:
     return Topology(tuple(p for p in self.paths if len(p) <= max_depth))
 
 
-def of_parents(parents: Sequence[int]) -> Topology:
+def of_parents(parents: Iterable[int]) -> Topology:
   """From the slot of each node's parent, siblings in the order of their rank.
 
   Raises:

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 LAYERS = (
   ("types", "sharding"),
-  ("filters", "sampling", "trees"),
+  ("filters", "sampling", "topologies", "trees"),
   ("constraints", "looks", "metrics"),
   ("theory",),
   ("acceptance",),

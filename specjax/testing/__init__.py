@@ -13,6 +13,7 @@ from specjax.testing.cases import (
   NotApplicable,
   model_case,
   ngram_case,
+  tree_case,
 )
 from specjax.testing.chisquare import assert_conditional_law, assert_law
 from specjax.testing.drivers import RandomTree, Recital, Riders
@@ -79,4 +80,5 @@ __all__ = [
   "run_check",
   "tied_table",
   "tiny_net",
+  "tree_case",
 ]

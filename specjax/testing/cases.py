@@ -6,14 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Int, PyTree
 
 from specjax import acceptance
 from specjax.drafters import DraftModel, NGram
+from specjax.drafters.draft_tree import DraftTree
 from specjax.models.decoder import Transformer
 from specjax.passes import Engine
 from specjax.testing import nets, runs, tables
 from specjax.testing.oracle import Setting
+from specjax.topologies import Topology
 from specjax.types import Constraint, Drafter, Model, Params, Rule
 
 
@@ -128,6 +130,34 @@ def model_case(rule: Rule, **changes) -> Case:
     tokenwise=_is_tokenwise(rule),
   )
   return Case(**(options | changes))
+
+
+def bushy(depth: int) -> Topology:
+  """A chain of a depth with short branches beside its first three levels."""
+  aside = ((1,), (2,), (0, 1), (1, 0), (1, 1), (0, 0, 1))
+  spine = [(0,) * d for d in range(1, depth + 1)]
+  return Topology((*spine, *(path for path in aside if len(path) <= depth)))
+
+
+def tree_case(rule: Rule, siblings: str, **changes) -> Case:
+  """A draft model that branches with a rule."""
+  options: dict[str, Any] = dict(
+    name=f"tree-{siblings}/{rule.name}",
+    make=lambda model, depth: DraftTree(model, bushy(depth), siblings),
+    rule=rule,
+    draws_like_target=siblings != "point",
+  )
+  return Case(**(options | changes))
+
+
+def depth_of_count(drafter: Drafter) -> Int[np.ndarray, "counts"]:
+  """How deep a draft of 0, 1, ... N nodes is: nodes stand by depth."""
+  tree = getattr(drafter, "tree", None)
+  if isinstance(tree, Topology):
+    return np.asarray([0, *tree.depths])
+  if drafter.num_nodes == drafter.max_depth:
+    return np.arange(drafter.num_nodes + 1)
+  raise NotApplicable("the count of its nodes does not say how deep they are")
 
 
 SETTINGS = (

@@ -6,7 +6,7 @@ from specjax.testing import cases, runs
 from specjax.testing.cases import GREEDY, SETTINGS, Case, NotApplicable
 from specjax.testing.drivers import Recital
 from specjax.testing.oracle import greedy_walk
-from specjax.types import ACCEPTED, DRAFTED, Params
+from specjax.types import ACCEPTED, DRAFTED, Drafter, Params
 
 DEPTHS = tuple(range(1, 9))
 _NEW = 24
@@ -21,10 +21,11 @@ def assert_same_tokens(got, wanted, what: str) -> None:
     assert ours == theirs, f"{what}, row {row}: {ours} is not {theirs}"
 
 
-def offsets_seen(rows) -> dict[tuple[int, int], int]:
-  """{(drafted, accepted): rounds} of rows on the host."""
+def offsets_seen(rows, drafter: Drafter) -> dict[tuple[int, int], int]:
+  """{(depth drafted, accepted): rounds} of rows on the host."""
   ran = np.arange(rows.history.shape[1])[None] < rows.rounds[:, None]
   pairs = rows.history[ran][:, [DRAFTED, ACCEPTED]]
+  pairs[:, 0] = cases.depth_of_count(drafter)[pairs[:, 0]]
   values, counts = np.unique(pairs, axis=0, return_counts=True)
   return {
     (int(d), int(a)): int(n)
@@ -33,10 +34,12 @@ def offsets_seen(rows) -> dict[tuple[int, int], int]:
   }
 
 
-def assert_every_offset(rows, depths, what: str, least: int = 1) -> None:
+def assert_every_offset(
+  rows, drafter: Drafter, depths, what: str, least: int = 1
+) -> None:
   """Fails unless drafts of each depth were refused at every offset, and kept
   whole, `least` times each."""
-  seen = offsets_seen(rows)
+  seen = offsets_seen(rows, drafter)
   missing = [
     (d, a) for d in depths for a in range(d + 1) if seen.get((d, a), 0) < least
   ]
@@ -94,7 +97,7 @@ def greedy_tables(case: Case) -> str:
   engine = case.engine(model, max(DEPTHS))
   got = runs.run(engine, case.params(model, target), prompts, **options)
   assert_same_tokens(got, wanted, "greedy")
-  assert_every_offset(got, DEPTHS, "greedy")
+  assert_every_offset(got, engine.drafter, DEPTHS, "greedy")
   return f"{len(prompts)} rows, {int(got.rounds.sum())} rounds"
 
 
@@ -122,9 +125,9 @@ def greedy_nets(case: Case) -> str:
 
 
 def _recite(case: Case, settings) -> str:
-  model, target = cases.net_world()
   if "chain" not in case.rule.supports:
     raise NotApplicable("the rule judges no chains")
+  model, target = cases.net_world()
   prompts, options = net_requests(model.vocab_size)
   options |= dict(settings=settings)
   wanted = cases.plain(model, target, prompts, **options)
@@ -132,7 +135,7 @@ def _recite(case: Case, settings) -> str:
   params = Params(target, {"text": wanted.tokens})
   got = runs.run(engine, params, prompts, **options)
   assert_same_tokens(got, wanted, "recited")
-  assert_every_offset(got, DEPTHS, "recited")
+  assert_every_offset(got, engine.drafter, DEPTHS, "recited")
   return f"{int(got.rounds.sum())} rounds"
 
 

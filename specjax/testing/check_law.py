@@ -121,7 +121,8 @@ def by_offset(case: Case) -> str:
 def coverage(case: Case) -> str:
   """The law run reached every outcome at every depth at least 500 times."""
   rows, _, _ = law_run(case)
-  seen = offsets_seen(rows)
+  model, _ = cases.small_world()
+  seen = offsets_seen(rows, case.make(model, case.depth))
   times = {}
   for depth in range(1, case.depth + 1):
     kept = [n for (_, a), n in seen.items() if a >= depth]

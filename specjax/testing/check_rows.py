@@ -229,9 +229,10 @@ def limits(case: Case) -> str:
   assert (emitted == got.length - got.prompt_length).all(), "emitted counts"
   room = got.limit[:, None] - got.prompt_length[:, None]
   before = np.cumsum(got.history[..., EMITTED], 1) - got.history[..., EMITTED]
-  assert (
-    got.history[..., DRAFTED] <= np.maximum(room - before - 1, 0)
-  ).all(), "drafts past the limit"
+  drafted = cases.depth_of_count(engine.drafter)[got.history[..., DRAFTED]]
+  assert (drafted <= np.maximum(room - before - 1, 0)).all(), (
+    "drafts past the limit"
+  )
   return f"{len(prompts)} rows"
 
 

@@ -161,7 +161,9 @@ def test_state_of_the_rounds_is_that_of_the_text(net):
   engine = runs.make_engine(telling, recited, ExactMatch())
   rows = runs.start(engine, params, prompts, **options)
   rows = runs.advance(engine, params, rows)
-  check_identity.assert_every_offset(runs.to_host(rows), (8,), "recited")
+  check_identity.assert_every_offset(
+    runs.to_host(rows), recited, (8,), "recited"
+  )
   got, length = rows.draft, np.asarray(rows.length)
   assert (length == np.asarray([len(p) + 72 for p in prompts])).all()
 
