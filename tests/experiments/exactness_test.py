@@ -2,12 +2,15 @@
 
 import json
 
+import pytest
+
 from experiments import exactness
 
 TABLE = ("--model=table", "--drafter=ngram", "--seeds=3", "--samples=1024")
 TEXT = "--prompt=abcabdabcabdab"
 
 
+@pytest.mark.runs_long
 def test_a_table_is_judged_and_leaves_its_figures(run, tmp_path):
   folder = tmp_path / "new"
   got = run(exactness.main, *TABLE, f"--output={folder}")

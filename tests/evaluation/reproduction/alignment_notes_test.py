@@ -1,10 +1,13 @@
 """The alignment notes: everything agrees, and moves when it is perturbed."""
 
 import numpy as np
+import pytest
 from scipy import special
 
 from specjax.evaluation.reproduction import alignment_notes
 from tests.evaluation.reproduction.changes import HERE, QUICK, counts
+
+pytestmark = pytest.mark.runs_long  # the loop: thousands of rows
 
 MODULE = f"{HERE}.alignment_notes"
 

@@ -27,6 +27,7 @@ def _worse_draft(loop):
   )
 
 
+@pytest.mark.runs_long  # the loop: thousands of rows
 def test_blocks(assert_every_cell_moves):
   found = assert_every_cell_moves(
     block_verification.cells,

@@ -13,6 +13,8 @@ from tests.evaluation.reproduction.changes import (
   scaled,
 )
 
+pytestmark = pytest.mark.runs_long  # the loop: thousands of rows
+
 THEORY = "specjax.theory.speedup"
 
 

@@ -1,8 +1,12 @@
 """Cells of the compiled loop move with its laws and with its rule."""
 
+import pytest
+
 from specjax.acceptance import Rejection
 from specjax.evaluation.reproduction import walkthrough_loop
 from tests.evaluation.reproduction.changes import FLAT, HERE, counts
+
+pytestmark = pytest.mark.runs_long  # the loop: thousands of rows
 
 
 def test_the_three_samplers(assert_every_cell_moves):

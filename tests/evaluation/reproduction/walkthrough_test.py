@@ -36,6 +36,7 @@ def test_rounds_leave_the_target_s_law_and_a_biased_one_does_not():
   np.testing.assert_allclose(biased, kept + (1 - kept.sum()) * p[1])
 
 
+@pytest.mark.runs_long  # the loop: thousands of rows
 @pytest.mark.parametrize("rule, wrong", [(Rejection, 0), (BiasedResample, 1)])
 def test_the_loop_draws_the_enumerated_law(rule, wrong):
   """Of three tokens, in programs for four."""
