@@ -2,8 +2,9 @@
 
 Eight simulated devices, warnings as errors (pyproject.toml), rank promotion and
 key reuse as errors. Compilation is most of the tests' time, so programs are
-compiled in a third of what it takes for users: LLVM does not optimise them, and
-fused operations are emitted the plain way. What a test marked `runs_long`
+compiled in a third of what it takes for users: LLVM does not optimise them,
+fused operations are emitted the plain way, and a program is compiled in one
+piece, since every core has a process of tests. What a test marked `runs_long`
 compiles is optimised: it would spend more on running. Compiled programs are
 kept between runs where SPECJAX_TEST_CACHE names a folder.
 """
@@ -14,6 +15,7 @@ for _flag in (
   "--xla_force_host_platform_device_count=8",
   "--xla_backend_optimization_level=1",
   "--xla_cpu_use_fusion_emitters=false",
+  "--xla_cpu_parallel_codegen_split_count=1",
 ):
   if _flag not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_flag}"

@@ -36,7 +36,8 @@ def test_prompt_lookup_gives_plain_decoding_s_tokens(run):
 def test_what_is_shipped_gives_plain_decoding_s_tokens():
   target = specjax.load_model("smollm2-135m")
   prompt = [[{"role": "user", "content": "Tell me about lighthouses."}]]
-  options = dict(sampling=specjax.Sampling(temperature=0.0), max_new_tokens=16)
+  # As many tokens as above: plain decoding shares its programs.
+  options = dict(sampling=specjax.Sampling(temperature=0.0), max_new_tokens=32)
   plain = specjax.generate(target, prompt, **options)
   made = {
     name: specjax.load_drafter(name, target, num_speculative_tokens=2)
