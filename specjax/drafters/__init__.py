@@ -2,8 +2,10 @@
 
 from specjax.drafters.chain import Chain
 from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
-from specjax.drafters.heads import Heads
+from specjax.drafters.eagle_tree import EagleTree
+from specjax.drafters.heads import Heads, HeadTree
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
 from specjax.drafters.registry import resolve
@@ -14,8 +16,11 @@ from specjax.drafters.trained import load as load_drafter
 __all__ = [
   "Chain",
   "DraftModel",
+  "DraftTree",
   "DrafterSettings",
   "Eagle",
+  "EagleTree",
+  "HeadTree",
   "Heads",
   "NGram",
   "NoDraft",

@@ -48,7 +48,7 @@ class DraftTree(Tree):
 
   Attributes:
     model: the draft.
-    tree: its shape; a name of `topologies.named` too.
+    tree: its shape.
     siblings: "iid", "without_replacement" or "point"; see `draw_children`.
   """
 
@@ -57,8 +57,6 @@ class DraftTree(Tree):
   siblings: str = "without_replacement"
 
   def __post_init__(self):
-    if isinstance(self.tree, str):
-      object.__setattr__(self, "tree", topologies.named(self.tree))
     if self.siblings not in _SIBLINGS:
       raise ValueError(
         f"siblings must be one of {', '.join(_SIBLINGS)}, got {self.siblings!r}"

@@ -162,7 +162,7 @@ class HeadTree(_OnFeature, Tree):
 
   Attributes:
     net: the heads.
-    tree: at most as deep as there are heads; a name of `topologies.named` too.
+    tree: at most as deep as there are heads.
     vocab_size: V of the target; None is the net's own.
 
   Raises:
@@ -176,8 +176,6 @@ class HeadTree(_OnFeature, Tree):
   siblings = "point"
 
   def __post_init__(self):
-    if isinstance(self.tree, str):
-      object.__setattr__(self, "tree", topologies.named(self.tree))
     if self.tree.max_depth > self.net.num_heads:
       raise ValueError(
         f"{self.net.num_heads} heads cannot draft a tree of depth"
