@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -46,6 +47,16 @@ def test_a_node_has_the_token_of_its_rank_by_the_head_of_its_depth():
       one["head"] = {"kernel": one["head"]["kernel"][ids]}
   if "head" in draft:
     draft["head"] = {"kernel": draft["head"]["kernel"][ids]}
+  # Far apart: each head has likeliest tokens of its own.
+  leaves, form = jax.tree.flatten(draft)
+  keys = jax.random.split(jax.random.key(3), len(leaves))
+  draft = jax.tree.unflatten(
+    form,
+    [
+      x + jax.random.normal(key, x.shape)
+      for x, key in zip(leaves, keys, strict=True)
+    ],
+  )
   draft["token_ids"] = ids
   tree = topologies.named("expand:3,2,2")
   drafter = HeadTree(small, tree, model.vocab_size)
@@ -62,6 +73,7 @@ def test_a_node_has_the_token_of_its_rank_by_the_head_of_its_depth():
   assert proposal.q is None and proposal.nodes.tokens.dtype == jnp.int32
   logits = np.asarray(small(draft, rows.draft.hidden, 3))
   order = np.asarray(ids)[np.argsort(-logits, -1, stable=True)]
+  assert (order[:2, 0] != order[:2, 1]).any(-1).all()
   for node, (depth, rank) in enumerate(
     zip(tree.depths, tree.ranks, strict=True)
   ):
