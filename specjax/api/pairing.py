@@ -52,7 +52,7 @@ def default_rule(model: Model, drafter: Drafter, params: Params) -> Rule:
   decoding's very tokens; where q is known rejection accepts more.
   """
   rule = Rejection() if drafter.siblings == "chain" else Recursive()
-  if not drafter.num_nodes:
+  if not drafter.num_nodes or drafter.siblings == "point":
     return ExactMatch()
   if (model, drafter) not in _known:
     _known[model, drafter] = _states_q(model, drafter, params)

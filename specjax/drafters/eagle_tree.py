@@ -12,6 +12,7 @@ from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 
 from specjax.drafters.eagle import EagleState, OverFeatures
+from specjax.filters import largest
 from specjax.models import cache as kv_cache
 from specjax.models.eagle_config import EagleConfig
 from specjax.types import (
@@ -180,7 +181,7 @@ class EagleTree(OverFeatures):
         scores=put(pool.scores, scores.reshape(flat), start, 1),
         parents=put(pool.parents, parents, start, 1),
       )
-      best, at = jax.lax.top_k(scores.reshape(flat), k)
+      best, at = largest(scores.reshape(flat), k)
       parent = at // k  # in the frontier that was fed
       own = jnp.arange(fed)[None, None] == column + parent[..., None]
       above = jnp.take_along_axis(frontier.above, parent[..., None], 1)
@@ -205,7 +206,7 @@ class EagleTree(OverFeatures):
     """
     logits = self._head.logits(params.draft, hidden)
     size = min(self.branching, logits.shape[-1])
-    scores, tokens = jax.lax.top_k(jax.nn.log_softmax(logits, -1), size)
+    scores, tokens = largest(jax.nn.log_softmax(logits, -1), size)
     extra = ((0, 0), (0, 0), (0, self.branching - size))
     scores = jnp.pad(scores, extra, constant_values=-jnp.inf)
     tokens = jnp.pad(tokens.astype(jnp.int32), extra)
@@ -221,7 +222,7 @@ class EagleTree(OverFeatures):
     batch, size = pool.tokens.shape
     there = pool.depths[None] <= budget[:, None]
     scores = jnp.where(there, pool.scores, -jnp.inf)
-    best, at = jax.lax.top_k(scores, self.num_nodes)
+    best, at = largest(scores, self.num_nodes)
     live = best > -jnp.inf
     at = jnp.sort(jnp.where(live, at, size), 1)  # the dead come last
     count = live.sum(1, dtype=jnp.int32)

@@ -7,7 +7,6 @@ decoding, Stern et al. 2018 (arXiv 1811.03115).
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int, PyTree
@@ -15,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from specjax import passes, sampling, topologies, trees
 from specjax.drafters.chain import Chain
 from specjax.drafters.tree import Tree
+from specjax.filters import largest
 from specjax.models.heads import HeadsNet
 from specjax.models.reduced import to_target_vocabulary
 from specjax.topologies import Topology
@@ -202,7 +202,7 @@ class HeadTree(_OnFeature, Tree):
     logits = self.net(draft, hidden, self.max_depth)
     ranks, depths = self.tree.ranks, self.tree.depths
     most = min(max(ranks) + 1, logits.shape[-1])
-    _, top = jax.lax.top_k(logits, most)  # [B heads K]
+    _, top = largest(logits, most)  # [B heads K]
     rank = jnp.minimum(jnp.asarray(ranks), most - 1)
     tokens = top[:, jnp.asarray(depths) - 1, rank].astype(jnp.int32)
     return (
