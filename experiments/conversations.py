@@ -50,6 +50,9 @@ _ANSWER_TOKENS = flags.DEFINE_integer("max_answer_tokens", 256, "Of an answer.")
 _QUERY_TOKENS = flags.DEFINE_integer(
   "max_query_tokens", 128, "A query that has not ended by then is dropped."
 )
+_CUT_QUERIES = flags.DEFINE_boolean(
+  "cut_queries", False, "Ask a query that has not ended as far as it is."
+)
 _PROMPT_TOKENS = flags.DEFINE_integer(
   "max_prompt_tokens", 256, "Longer prompts are dropped."
 )
@@ -74,8 +77,9 @@ def main() -> int:
   path, prompt_file = Path(_OUTPUT.value), _PROMPTS.value
   if prompt_file is not None and not Path(prompt_file).is_file():
     raise ValueError(f"there is no file {prompt_file}")
-  if prompt_file is not None and flags.FLAGS["query_temperature"].present:
-    raise ValueError("--query_temperature is of queries that no file gives")
+  for flag in ("query_temperature", "max_query_tokens", "cut_queries"):
+    if prompt_file is not None and flags.FLAGS[flag].present:
+      raise ValueError(f"--{flag} is of queries that no file gives")
   given = _TEMPERATURES.value or ["1"]
   try:
     temperatures = tuple(float(t) for t in given)
@@ -101,6 +105,7 @@ def _make(
     max_prompt_tokens=_PROMPT_TOKENS.value,
     query_temperature=_QUERY_TEMPERATURE.value,
     max_query_tokens=_QUERY_TOKENS.value,
+    cut_queries=_CUT_QUERIES.value,
     batch=_AT_A_TIME.value,
   )
   source = checkpoints.resolve(flags.FLAGS.model)

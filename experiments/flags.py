@@ -45,8 +45,9 @@ def define_drafting() -> None:
   flags.DEFINE_string(
     "drafter",
     "none",
-    "none, ngram, model, medusa, blockwise, eagle, eagle3, or"
-    " package.module:Class.",
+    "none, ngram, model, medusa, blockwise, eagle, eagle3, trees (model_tree,"
+    " medusa_tree, blockwise_tree, eagle_tree), or package.module:Class; its"
+    ' own settings stand behind it: "model_tree tree=expand:3x2x1".',
   )
   flags.DEFINE_string(
     "draft_model",

@@ -14,6 +14,7 @@ from specjax.api.pairing import default_rule
 from specjax.checkpoints.loaded import LoadedModel, load_model
 from specjax.checkpoints.names import cache_folder
 from specjax.drafters import registry, speculative_config
+from specjax.drafters import settings as drafter_settings
 from specjax.drafters.settings import DrafterSettings
 from specjax.types import Params, Rule
 
@@ -102,13 +103,17 @@ def judged_by(
 
 
 def _drafter() -> tuple[str, DrafterSettings]:
-  settings = DrafterSettings(
-    num_speculative_tokens=FLAGS.num_speculative_tokens,
-    draft_model=FLAGS.draft_model,
-    draft_layers=FLAGS.draft_layers,
-  )
   if FLAGS.speculative_config is None:
-    return FLAGS.drafter, settings
+    name, own = drafter_settings.parse(FLAGS.drafter)
+    for flag in drafter_settings.FIELDS:
+      if FLAGS[flag].value is None:
+        continue
+      if own.setdefault(flag, FLAGS[flag].value) != FLAGS[flag].value:
+        raise ValueError(
+          f"--{flag}={FLAGS[flag].value} is at odds with"
+          f" --drafter={FLAGS.drafter!r}"
+        )
+    return name, DrafterSettings.of(**own)
   for flag in ("drafter", "draft_model", "draft_layers"):
     if FLAGS[flag].present:
       raise ValueError(f"--speculative_config stands in place of --{flag}")

@@ -179,7 +179,7 @@ NAMED = {
 
 
 def named(name: str) -> Topology:
-  """A published choice, "chain:4", "expand:4,2,1" or "chains:3x5".
+  """A published choice, "chain:4", "expand:4x2x1" or "chains:3x5".
 
   Raises:
     ValueError: with what is known.
@@ -191,7 +191,7 @@ def named(name: str) -> Topology:
     if kind == "chain":
       return chain(int(sizes))
     if kind == "expand":
-      return expansion([int(width) for width in sizes.split(",")])
+      return expansion([int(width) for width in sizes.split("x")])
     if kind == "chains":
       count, depth = sizes.split("x")
       return independent(int(count), int(depth))
@@ -199,5 +199,5 @@ def named(name: str) -> Topology:
     raise ValueError(f"{name!r} is no tree: {error}") from error
   raise ValueError(
     f"unknown tree {name!r}: choose from {', '.join(NAMED)}, chain:DEPTH,"
-    " chains:COUNTxDEPTH or expand:WIDTH,WIDTH,..."
+    " chains:COUNTxDEPTH or expand:WIDTHxWIDTHx..."
   )

@@ -46,7 +46,7 @@ def test_expansions_chains_and_the_best_tree():
     ("eagle_25", 25, 5, [4, 8, 8, 3, 2]),
     ("chain:5", 5, 5, [1] * 5),
     ("chains:3x2", 6, 2, [3, 3]),
-    ("expand:4,2,1", 20, 3, [4, 8, 8]),
+    ("expand:4x2x1", 20, 3, [4, 8, 8]),
   ],
 )
 def test_trees_by_name(name, nodes, depth, by_depth):

@@ -4,14 +4,15 @@ import dataclasses
 import difflib
 import importlib
 import inspect
-from typing import Any
 
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel, load_model
-from specjax.drafters import shipped, trained
+from specjax.drafters import building, shipped, trained
 from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
-from specjax.drafters.heads import Heads
+from specjax.drafters.eagle_tree import EagleTree
+from specjax.drafters.heads import Heads, HeadTree
 from specjax.drafters.ngram import NGram
 from specjax.drafters.none import NoDraft
 from specjax.drafters.settings import DrafterSettings
@@ -22,22 +23,32 @@ from specjax.models.resized import Resized
 from specjax.text import compare_vocabularies
 from specjax.types import Drafter
 
+Draft = LoadedModel | TrainedDraft
+
 DRAFTERS = {
   "none": NoDraft,
-  "model": DraftModel,
   "ngram": NGram,
+  "model": DraftModel,
+  "model_tree": DraftTree,
   "medusa": Heads,
+  "medusa_tree": HeadTree,
   "blockwise": Heads,
+  "blockwise_tree": HeadTree,
   "eagle": Eagle,
   "eagle3": Eagle,
+  "eagle_tree": EagleTree,
 }
 # What a trained drafter's folder may hold, by the name that it goes with.
 _TRAINED = {
   "model": ("draft_model",),
+  "model_tree": ("draft_model",),
   "medusa": ("medusa",),
+  "medusa_tree": ("medusa",),
   "blockwise": ("blockwise",),
+  "blockwise_tree": ("blockwise",),
   "eagle": ("eagle1", "eagle3"),
   "eagle3": ("eagle3",),
+  "eagle_tree": ("eagle1", "eagle3"),
 }
 # Stands for a draft while settings are checked and nothing is loaded.
 _ANY_MODEL = Transformer(
@@ -62,31 +73,23 @@ def check(name: str, settings: DrafterSettings) -> None:
       that the drafter does not take or that is out of range.
   """
   kind = find(name)
-  given = {
-    key: value
-    for key, value in dataclasses.asdict(settings).items()
-    if value is not None
-  }
-  fields = inspect.signature(kind).parameters
-  for key in given:
-    if key == "num_speculative_tokens" and kind is NoDraft:
-      continue  # so that one command line serves for every drafter
-    known = takes_draft(name) if key.startswith("draft_") else key in fields
-    if not known:
-      raise ValueError(f"drafter {name!r} has no setting {key}")
+  given = building.values(name, kind, settings)
   if not takes_draft(name):
-    _build(name, kind, given)
+    for key in ("draft_model", "draft_layers"):
+      if getattr(settings, key) is not None:
+        raise ValueError(f"drafter {name!r} has no setting {key}")
+    building.build(name, kind, given)
     return
   if _check_trained(name, settings):
     return
-  if ("draft_model" in given) == ("draft_layers" in given):
+  if (settings.draft_model is None) == (settings.draft_layers is None):
     raise ValueError(
       f"drafter {name!r} needs either a draft model (--draft_model=NAME) or a"
       " number of the target's layers (--draft_layers=N)"
     )
   if settings.draft_model is not None:
     checkpoints.resolve(settings.draft_model)
-  _build(name, kind, {**given, "model": _ANY_MODEL})
+  building.build(name, kind, given | {"model": _ANY_MODEL})
 
 
 def completed(
@@ -116,7 +119,7 @@ def _check_trained(name: str, settings: DrafterSettings) -> bool:
   """Whether the draft is a trained drafter's folder, and a fitting one."""
   folder, kinds = settings.draft_model, _TRAINED.get(name, ())
   if folder is None or not trained.is_folder(folder):
-    if name not in _TRAINED or name == "model":
+    if "draft_model" in kinds or name not in _TRAINED:
       return False
     found = "" if folder is None else f", and {folder} is none"
     raise ValueError(
@@ -137,13 +140,13 @@ def _check_trained(name: str, settings: DrafterSettings) -> bool:
 
 def resolve(
   name: str, settings: DrafterSettings, target: LoadedModel
-) -> tuple[Drafter, LoadedModel | TrainedDraft | None]:
+) -> tuple[Drafter, Draft | None]:
   """The drafter, and the draft model or trained weights that it runs, if any.
 
   Args:
-    name: "none", "model", "ngram", or "package.module:Class". A class is
-      called with those settings that its signature names, and with `model` if
-      it names that.
+    name: a key of `DRAFTERS` or "package.module:Class". A class is called with
+      those settings that its signature names, and with `model` if it names
+      that.
     settings: what was asked for.
     target: what it drafts for.
 
@@ -152,16 +155,42 @@ def resolve(
   """
   settings = completed(name, settings, target.name)
   check(name, settings)
+  draft = load_draft(settings, target) if takes_draft(name) else None
+  return make(name, settings, draft), draft
+
+
+def load_draft(settings: DrafterSettings, target: LoadedModel) -> Draft:
+  """What a drafter runs, which drafters of other names and settings may share.
+
+  Raises:
+    ValueError: a draft whose vocabulary or layers do not fit the target.
+  """
+  if settings.draft_model is None:
+    return _first_layers(settings.draft_layers or 0, target)
+  if trained.is_folder(settings.draft_model):
+    return trained.load_draft(settings.draft_model, target)
+  draft = load_model(settings.draft_model, target.dtype)
+  if target.tokenizer is not None and draft.tokenizer is not None:
+    compare_vocabularies(target.tokenizer, draft.tokenizer)
+  if draft.model.vocab_size != target.model.vocab_size:
+    model = Resized(draft.model, target.model.vocab_size)
+    draft = dataclasses.replace(draft, model=model)
+  return draft
+
+
+def make(name: str, settings: DrafterSettings, draft: Draft | None) -> Drafter:
+  """The drafter of settings that were checked, around a draft that is there.
+
+  Raises:
+    ValueError: settings that this draft cannot follow.
+  """
   kind = find(name)
-  given = dataclasses.asdict(settings)
-  if settings.draft_model and trained.is_folder(settings.draft_model):
-    length = settings.num_speculative_tokens
-    number = {} if length is None else {"num_speculative_tokens": length}
-    return trained.load(settings.draft_model, target, **number)
-  if "model" not in inspect.signature(kind).parameters:
-    return _build(name, kind, given), None
-  draft = _load_draft(settings, target)
-  return _build(name, kind, {**given, "model": draft.model}), draft
+  given = building.values(name, kind, settings)
+  if isinstance(draft, TrainedDraft):
+    given = draft.parts | given
+  elif draft is not None:
+    given["model"] = draft.model
+  return building.build(name, kind, given)
 
 
 def find(name: str) -> type:
@@ -192,53 +221,6 @@ def find(name: str) -> type:
     what = f"it has no {missing[0]}" if missing else "it is no class"
     raise ValueError(f"{name!r} is no drafter: {what}")
   return kind
-
-
-def _build(name: str, kind: type, given: dict[str, Any]) -> Drafter:
-  fields = inspect.signature(kind).parameters
-  taken = {
-    key: value
-    for key, value in given.items()
-    if key in fields and value is not None
-  }
-  for key, field in fields.items():
-    plain = field.kind in (field.POSITIONAL_OR_KEYWORD, field.KEYWORD_ONLY)
-    if plain and field.default is field.empty and key not in taken:
-      raise ValueError(
-        f"drafter {name!r} needs {key}, which cannot be given by name; call"
-        " specjax.generate with an instance of it"
-      )
-  drafter = kind(**taken)
-  if not isinstance(drafter, Drafter):
-    missing = [p for p in _PARTS if not hasattr(drafter, p)]
-    raise ValueError(f"{name!r} is no drafter: it has no {missing[0]}")
-  return drafter
-
-
-_PARTS = (
-  "siblings",
-  "num_nodes",
-  "num_riders",
-  "max_depth",
-  "widths",
-  "taps",
-  "reads_logits",
-  "init",
-  "observe",
-  "propose",
-)
-
-
-def _load_draft(settings: DrafterSettings, target: LoadedModel) -> LoadedModel:
-  if settings.draft_model is None:
-    return _first_layers(settings.draft_layers or 0, target)
-  draft = load_model(settings.draft_model, target.dtype)
-  if target.tokenizer is not None and draft.tokenizer is not None:
-    compare_vocabularies(target.tokenizer, draft.tokenizer)
-  if draft.model.vocab_size != target.model.vocab_size:
-    model = Resized(draft.model, target.model.vocab_size)
-    draft = dataclasses.replace(draft, model=model)
-  return draft
 
 
 def _first_layers(number: int, target: LoadedModel) -> LoadedModel:

@@ -65,7 +65,7 @@ def parse(text: str | Mapping[str, Any]) -> tuple[str, DrafterSettings]:
     low, high = config.get("prompt_lookup_min"), config.get("prompt_lookup_max")
     if low is None and high is None:
       low = high = 5
-    return name, DrafterSettings(
+    return name, DrafterSettings.of(
       num_speculative_tokens=tokens,
       min_ngram=high if low is None else low,
       max_ngram=low if high is None else high,

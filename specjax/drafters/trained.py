@@ -21,8 +21,10 @@ from specjax.checkpoints.drafter_files import CONFIG, DrafterFile, read_drafter
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import shipped
 from specjax.drafters.draft_model import DraftModel
+from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
-from specjax.drafters.heads import Heads
+from specjax.drafters.eagle_tree import EagleTree
+from specjax.drafters.heads import Heads, HeadTree
 from specjax.models.config import DecoderConfig
 from specjax.models.cut import Shared
 from specjax.models.decoder import Transformer
@@ -34,6 +36,9 @@ from specjax.types import Drafter
 
 TRAINED = "drafter"  # where a training's folder has its drafter's
 
+# What the class takes beside its settings, and `Params.draft`.
+_Built = tuple[dict[str, Any], PyTree]
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TrainedDraft:
@@ -43,11 +48,13 @@ class TrainedDraft:
     name: the folder, as it was asked for.
     kind: a key of `KINDS`.
     params: `Params.draft`; arrays of the target are shared.
+    parts: what a drafter's class is called with: its net or its settings.
   """
 
   name: str
   kind: str
   params: PyTree
+  parts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,31 +89,46 @@ def kind_of(name: str | os.PathLike[str]) -> str:
 
 
 def load(
-  name: str | os.PathLike[str], target: LoadedModel, **settings: Any
+  name: str | os.PathLike[str],
+  target: LoadedModel,
+  kind: type | None = None,
+  **settings: Any,
 ) -> tuple[Drafter, TrainedDraft]:
   """A trained drafter for a target.
 
   Args:
     name: its folder, or a shipped drafter's name.
     target: the model it was trained for, or a fine-tune of it.
-    **settings: num_speculative_tokens, where it is not the drafter's default.
+    kind: the drafter's class; None drafts a chain. DraftTree, HeadTree and
+      EagleTree draft trees with the same weights.
+    **settings: of that class, where they are not its defaults, such as
+      num_speculative_tokens.
 
   Raises:
     CheckpointError: no trained drafter, one for a target of other sizes,
       weights that are not those its settings state, a published drafter with
       something that is not done here.
-    ValueError: a setting out of range.
+    ValueError: a setting out of range, a class of other weights.
   """
-  return build(_read(name, target), name, target, **settings)
+  draft = load_draft(name, target)
+  kind = _DRAFTERS[draft.kind][0] if kind is None else kind
+  if not issubclass(kind, _DRAFTERS[draft.kind]):
+    fits = " and ".join(fit.__name__ for fit in _DRAFTERS[draft.kind])
+    raise ValueError(f"{name} is for {fits}, not {kind.__name__}")
+  return kind(**draft.parts, **settings), draft
+
+
+def load_draft(
+  name: str | os.PathLike[str], target: LoadedModel
+) -> TrainedDraft:
+  """As `load`, the weights and what a class needs beside them."""
+  return build(_read(name, target), name, target)
 
 
 def build(
-  file: DrafterFile,
-  name: str | os.PathLike[str],
-  target: LoadedModel,
-  **settings: Any,
-) -> tuple[Drafter, TrainedDraft]:
-  """As `load`, from a file's contents; `name` is what errors call it."""
+  file: DrafterFile, name: str | os.PathLike[str], target: LoadedModel
+) -> TrainedDraft:
+  """As `load_draft`, from a file's contents; errors call it `name`."""
   kind = _known(file.kind, name)
   _check_target(file, name, target)
   parts = _Parts(
@@ -118,10 +140,10 @@ def build(
     token_ids=None if file.token_ids is None else jnp.asarray(file.token_ids),
   )
   try:
-    make, params = KINDS[kind](parts)
+    fields, params = KINDS[kind](parts)
   except (KeyError, TypeError, ValueError) as error:
     raise CheckpointError(f"{name}: {in_words(error)}") from error
-  return make(**settings), TrainedDraft(os.fspath(name), kind, params)
+  return TrainedDraft(os.fspath(name), kind, params, fields)
 
 
 def _own_folder(name: str | os.PathLike[str]) -> Path:
@@ -181,7 +203,7 @@ def _check(found: PyTree, wanted: PyTree) -> None:
       )
 
 
-def _draft_model(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
+def _draft_model(parts: _Parts) -> _Built:
   settings = parts.settings
   config = DecoderConfig.from_json(settings["config"], parts.target.dtype)
   model = Transformer(config)
@@ -194,14 +216,14 @@ def _draft_model(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
   whole = shared.complete(parts.trained, parts.target.params, config, ids)
   _check(whole, model.abstract_params())
   if parts.token_ids is None:
-    return lambda **given: DraftModel(model, **given), whole
+    return {"model": model}, whole
   reduced = Reduced(model, parts.vocab_size)
   params = {"model": whole, "token_ids": parts.token_ids}
-  return lambda **given: DraftModel(reduced, **given), params
+  return {"model": reduced}, params
 
 
-def _heads(net_of) -> Callable[[_Parts], tuple[Callable[..., Drafter], PyTree]]:
-  def build(parts: _Parts):
+def _heads(net_of) -> Callable[[_Parts], _Built]:
+  def build(parts: _Parts) -> _Built:
     net = net_of(**parts.settings)
     rows = vocabulary_rows(parts.target.params, parts.token_ids)
     _check(parts.trained, jax.eval_shape(net.init, jax.random.key(0), rows))
@@ -210,13 +232,12 @@ def _heads(net_of) -> Callable[[_Parts], tuple[Callable[..., Drafter], PyTree]]:
       params["head"] = {"kernel": rows}
     if parts.token_ids is not None:
       params["token_ids"] = parts.token_ids
-    size = parts.vocab_size
-    return lambda **given: Heads(net, vocab_size=size, **given), params
+    return {"net": net, "vocab_size": parts.vocab_size}, params
 
   return build
 
 
-def _eagle(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
+def _eagle(parts: _Parts) -> _Built:
   config = EagleConfig.from_json(parts.settings, parts.target.dtype)
   _check(
     parts.trained,
@@ -231,13 +252,20 @@ def _eagle(parts: _Parts) -> tuple[Callable[..., Drafter], PyTree]:
     head=rows,
     token_ids=parts.token_ids,
   )
-  return lambda **given: Eagle(config, **given), params
+  return {"config": config}, params
 
 
-KINDS: dict[str, Callable[[_Parts], tuple[Callable[..., Drafter], PyTree]]] = {
+KINDS: dict[str, Callable[[_Parts], _Built]] = {
   "draft_model": _draft_model,
   "medusa": _heads(Medusa),
   "blockwise": _heads(Blockwise),
   "eagle1": _eagle,
   "eagle3": _eagle,
+}
+_DRAFTERS: dict[str, tuple[type, ...]] = {
+  "draft_model": (DraftModel, DraftTree),
+  "medusa": (Heads, HeadTree),
+  "blockwise": (Heads, HeadTree),
+  "eagle1": (Eagle, EagleTree),
+  "eagle3": (Eagle, EagleTree),
 }

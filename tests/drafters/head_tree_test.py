@@ -58,7 +58,7 @@ def test_a_node_has_the_token_of_its_rank_by_the_head_of_its_depth():
     ],
   )
   draft["token_ids"] = ids
-  tree = topologies.named("expand:3,2,2")
+  tree = topologies.named("expand:3x2x2")
   drafter = HeadTree(small, tree, model.vocab_size)
   params = Params(target, draft)
   engine = runs.make_engine(model, drafter, Recursive())

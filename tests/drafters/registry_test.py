@@ -8,16 +8,18 @@ import pytest
 import tokenizers
 from tokenizers import decoders, models
 
-from specjax import checkpoints, passes
+from specjax import checkpoints, passes, topologies
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import (
   DrafterSettings,
   DraftModel,
+  DraftTree,
   NGram,
   NoDraft,
   registry,
   speculative_config,
 )
+from specjax.drafters.settings import parse
 from specjax.models.cache import commit
 from specjax.models.resized import Resized
 from specjax.testing import nets
@@ -50,7 +52,7 @@ HERE = __name__
 
 
 def _settings(**values):
-  return DrafterSettings(**values)
+  return DrafterSettings.of(**values)
 
 
 def test_names_give_their_drafters():
@@ -70,6 +72,46 @@ def test_the_first_layers_make_a_draft():
   assert "layers_1" not in draft.params
   assert draft.params["embed"] is TARGET.params["embed"]
   assert draft.tokenizer is TARGET.tokenizer
+
+
+def test_a_tree_is_told_by_name_and_cut_at_the_length_of_a_draft():
+  given = _settings(draft_layers=1, tree="expand:3x2x1", siblings="iid")
+  drafter, draft = registry.resolve("model_tree", given, TARGET)
+  tree = topologies.expansion((3, 2, 1))
+  assert drafter == DraftTree(draft.model, tree, "iid")
+  shorter = dataclasses.replace(given, num_speculative_tokens=2)
+  again = registry.make("model_tree", shorter, draft)
+  assert again == DraftTree(draft.model, tree.cut(2), "iid")
+
+
+@pytest.mark.parametrize(
+  "text, name, values",
+  [
+    ("ngram", "ngram", {}),
+    ("ngram max_ngram=3", "ngram", {"max_ngram": 3}),
+    (
+      "model_tree tree=chains:3x5  siblings=iid",
+      "model_tree",
+      {"tree": "chains:3x5", "siblings": "iid"},
+    ),
+  ],
+)
+def test_settings_stand_behind_a_name(text, name, values):
+  assert parse(text) == (name, values)
+
+
+@pytest.mark.parametrize(
+  "text, fault",
+  [
+    ("  ", "has no name"),
+    ("ngram 3", "'3' is no setting; give NAME=VALUE"),
+    ("ngram max-ngram=3", "'max-ngram=3' is no setting"),
+    ("ngram max_ngram=3 max_ngram=4", "sets max_ngram twice"),
+  ],
+)
+def test_what_stands_behind_a_name_and_is_no_setting(text, fault):
+  with pytest.raises(ValueError, match=fault):
+    parse(text)
 
 
 def test_a_draft_of_another_width_gets_the_target_s(tmp_path):
@@ -129,7 +171,7 @@ def test_an_import_path_is_called_with_what_it_names():
   "name, settings, fault",
   [
     ("ngrm", {}, "unknown drafter 'ngrm': did you mean 'ngram'"),
-    ("eagle9", {}, "choose from none, model, ngram"),
+    ("eagle9", {}, "choose from none, ngram, model"),
     ("nowhere.at_all:X", {}, "cannot import drafter"),
     ("specjax.sampling:nothing", {}, "cannot import drafter"),
     ("specjax.sampling:draw", {}, "is no drafter: it has no siblings"),
@@ -137,6 +179,16 @@ def test_an_import_path_is_called_with_what_it_names():
     ("ngram", dict(draft_layers=2), "has no setting draft_layers"),
     ("ngram", dict(min_ngram=5, max_ngram=2), "min_ngram <= max_ngram"),
     ("none", dict(max_ngram=2), "has no setting max_ngram"),
+    ("ngram", dict(window=2), "no setting window; known are num_spec.*, min_n"),
+    ("ngram", dict(max_ngram="x"), "max_ngram must be a whole number, got 'x'"),
+    ("ngram", dict(max_ngram=True), "max_ngram must be a whole number"),
+    ("model_tree", dict(draft_layers=1, tree="bush"), "unknown tree 'bush'"),
+    (
+      "model_tree",
+      dict(draft_layers=1, num_speculative_tokens=5),
+      "a tree 4 deep and cannot draft 5 tokens",
+    ),
+    ("eagle_tree", dict(draft_layers=1), "needs the folder of a trained"),
     ("model", {}, "needs either a draft model"),
     ("model", dict(draft_layers=1, draft_model="x/y"), "needs either"),
     ("model", dict(draft_model="nope"), "unknown model 'nope'"),

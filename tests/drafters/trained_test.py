@@ -13,7 +13,14 @@ from specjax.api import Sampling, generate
 from specjax.checkpoints import CheckpointError
 from specjax.checkpoints.drafter_files import CONFIG, DrafterFile, save_drafter
 from specjax.checkpoints.loaded import LoadedModel
-from specjax.drafters import DrafterSettings, registry, trained
+from specjax.drafters import (
+  DrafterSettings,
+  DraftTree,
+  EagleTree,
+  HeadTree,
+  registry,
+  trained,
+)
 from specjax.models.config import RopeScaling
 from specjax.models.decoder import Transformer
 from specjax.testing import tiny_net
@@ -29,6 +36,14 @@ KINDS = {
   "eagle3": {"taps": ("layer_0", "layer_1", "hidden")},
 }
 NAMES = {"draft_model": "model", "eagle1": "eagle"}
+# Of the same weights: the name, and what its class takes for three levels.
+TREES = {
+  "draft_model": ("model_tree", {"tree": DraftTree.tree.cut(3)}),
+  "medusa": ("medusa_tree", {"tree": HeadTree.tree.cut(3)}),
+  "blockwise": ("blockwise_tree", {"tree": HeadTree.tree.cut(3)}),
+  "eagle1": ("eagle_tree", {"max_depth": 3}),
+  "eagle3": ("eagle_tree", {"max_depth": 3}),
+}
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +111,10 @@ def test_its_drafter_and_weights_come_back(tmp_path, target, kind, reduced):
   if kind in ("medusa", "blockwise"):  # V may be stated where it is the net's
     wanted = dataclasses.replace(wanted, vocab_size=VOCABULARY)
   assert drafter == wanted
+  name, own = TREES[kind]
+  tree = registry.make(name, settings, draft)
+  assert type(tree) is not type(drafter) and tree.max_depth == 3
+  assert tree == trained.load(tmp_path / "it", target, type(tree), **own)[0]
   same(draft.params, trainee.draft_params(params, frozen))
 
 
@@ -154,6 +173,8 @@ def test_what_does_not_fit_is_refused(tmp_path, target):
     trained.load(tmp_path / "wide", target)
   with pytest.raises(CheckpointError, match="no trained drafter"):
     trained.load(tmp_path, target)
+  with pytest.raises(ValueError, match="is for Heads and HeadTree, not Eagle"):
+    trained.load(tmp_path / "it", target, EagleTree)
 
 
 @pytest.mark.parametrize(

@@ -74,8 +74,10 @@ def test_what_cannot_be_made_is_refused_in_one_line(
   assert not list(Path.cwd().iterdir())
 
 
-def test_queries_of_a_file_have_no_temperature(run, prompts):
-  got = run(
-    conversations.main, "--output=x", prompts, "--query_temperature=0.5"
-  )
-  assert "--query_temperature is of queries that no file gives" in got.err
+@pytest.mark.parametrize(
+  "flag", ["query_temperature=0.5", "max_query_tokens=9", "cut_queries"]
+)
+def test_queries_of_a_file_have_no_settings(run, prompts, flag):
+  got = run(conversations.main, "--output=x", prompts, f"--{flag}")
+  name = flag.partition("=")[0]
+  assert f"--{name} is of queries that no file gives" in got.err

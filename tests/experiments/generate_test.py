@@ -157,6 +157,12 @@ BAD = [
   (["--top_p=0"], "top_p must be in"),
   (["--top_p=1.1"], "top_p must be in"),
   (["--drafter=ngramm"], "did you mean 'ngram'"),
+  (["--drafter=ngram window=3"], "no setting window; known are num_spec"),
+  (["--drafter=ngram max_ngram"], "'max_ngram' is no setting"),
+  (
+    ["--drafter=ngram num_speculative_tokens=3", "--num_speculative_tokens=4"],
+    "--num_speculative_tokens=4 is at odds with --drafter=",
+  ),
   (["--drafter=specjax.sampling:draw"], "is no drafter"),
   (["--drafter=model", "--model=org/it"], "needs either a draft model"),
   (["--model=nope"], "unknown model 'nope'"),

@@ -1,6 +1,5 @@
 """From lists of drafters, rules and settings to the modes of a run."""
 
-import ast
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
@@ -13,10 +12,11 @@ from specjax.api.pairing import default_rule
 from specjax.api.settings import Sampling
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import DrafterSettings, NoDraft, registry
+from specjax.drafters.registry import Draft
+from specjax.drafters.settings import parse
 from specjax.evaluation.records import PLAIN, Mode
 from specjax.types import Drafter, Params, Rule
 
-_SETTINGS = tuple(f.name for f in dataclasses.fields(DrafterSettings))
 _DRAFT = ("draft_model", "draft_layers")
 _FILTERS = ("top_k", "top_p", "min_p")
 
@@ -113,7 +113,7 @@ def resolve(cells: Sequence[Cell], target: LoadedModel) -> tuple[Method, ...]:
     ValueError: a draft that does not fit the target, a rule that cannot judge
       a drafter, two modes of one name.
   """
-  loaded: dict[Any, tuple[Drafter, LoadedModel | None]] = {}
+  loaded: dict[Any, Draft] = {}
   methods = [_method(cell, target, loaded) for cell in cells]
   names = [method.mode.name for method in methods]
   for name in names:
@@ -128,7 +128,7 @@ def _sampling(grid: Grid, temperature: float) -> Sampling:
 
 def _cells(text: str, grid: Grid, temperature: float, sampling: Sampling):
   """Cells of one drafter at one temperature, none where it wants another."""
-  name, own = parse_drafter(text)
+  name, own = parse(text)
   if own.pop("temperature", temperature) != temperature or name == PLAIN:
     return
   told = tuple(f"{key}={value}" for key, value in own.items())
@@ -148,38 +148,13 @@ def _cells(text: str, grid: Grid, temperature: float, sampling: Sampling):
     yield Cell(
       drafter=name,
       settings=registry.completed(
-        name, DrafterSettings(**settings), grid.target
+        name, DrafterSettings.of(**settings), grid.target
       ),
       rule=rule,
       lenience=lenience if lenient else None,
       sampling=sampling,
       told=told,
     )
-
-
-def parse_drafter(text: str) -> tuple[str, dict[str, Any]]:
-  """("ngram", {"max_ngram": 3}) of "ngram max_ngram=3".
-
-  Raises:
-    ValueError: no name, or what is no setting.
-  """
-  name, *rest = text.split() or [""]
-  if not name:
-    raise ValueError("a drafter of the grid has no name")
-  known = (*_SETTINGS, "rule", "lenience", "temperature")
-  own: dict[str, Any] = {}
-  for part in rest:
-    key, equals, value = part.partition("=")
-    if not equals or key not in known:
-      raise ValueError(
-        f"drafter {text!r}: {part!r} is no setting; known are"
-        f" {', '.join(known)}, each as NAME=VALUE"
-      )
-    try:
-      own[key] = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-      own[key] = value
-  return name, own
 
 
 def _rule(name: str, lenience: float | None) -> Rule:
@@ -196,8 +171,8 @@ def _method(cell: Cell, target: LoadedModel, loaded: dict) -> Method:
   else:
     rule = _rule(cell.rule, cell.lenience)
   acceptance.check_pair(drafter, rule)
-  given = dataclasses.asdict(cell.settings) | {"lenience": cell.lenience}
-  del given["num_speculative_tokens"]
+  given = cell.settings.given() | {"lenience": cell.lenience}
+  given.pop("num_speculative_tokens", None)
   law: dict[str, Any] = dataclasses.asdict(cell.sampling)
   mode = Mode(
     name=_name(cell, drafter),
@@ -213,23 +188,16 @@ def _method(cell: Cell, target: LoadedModel, loaded: dict) -> Method:
 
 def _drafter(
   cell: Cell, target: LoadedModel, loaded: dict
-) -> tuple[Drafter, LoadedModel | None]:
-  """The drafter; for a draft that is there already only its settings change."""
+) -> tuple[Drafter, Draft | None]:
   if cell.drafter == PLAIN:
     return NoDraft(), None
-  settings = dataclasses.asdict(cell.settings)
-  key = (cell.drafter, *(settings[name] for name in _DRAFT))
-  drafter, draft = loaded.get(key, (None, None))
-  if draft is None or not dataclasses.is_dataclass(drafter):
-    loaded[key] = registry.resolve(cell.drafter, cell.settings, target)
-    return loaded[key]
-  fields = {f.name: f for f in dataclasses.fields(drafter) if f.init}
-  changes = {
-    name: fields[name].default if value is None else value
-    for name, value in settings.items()
-    if name in fields
-  }
-  return dataclasses.replace(drafter, **changes), draft
+  settings, draft = cell.settings, None
+  if registry.takes_draft(cell.drafter):
+    key = tuple(getattr(settings, name) for name in _DRAFT)
+    if key not in loaded:
+      loaded[key] = registry.load_draft(settings, target)
+    draft = loaded[key]
+  return registry.make(cell.drafter, settings, draft), draft
 
 
 def _name(cell: Cell, drafter: Drafter) -> str:
@@ -237,6 +205,8 @@ def _name(cell: Cell, drafter: Drafter) -> str:
   parts = [cell.drafter.rpartition(":")[2]]
   if drafter.max_depth:
     parts.append(f"k={drafter.max_depth}")
+  if drafter.num_nodes > drafter.max_depth:
+    parts.append(f"n={drafter.num_nodes}")
   parts += cell.told
   if cell.rule is not None:
     parts.append(cell.rule)

@@ -42,6 +42,8 @@ class Making:
     query_temperature: of synthetic queries.
     max_query_tokens: a synthetic query that has not ended by then is dropped.
     min_query_tokens: one of fewer tokens is dropped.
+    cut_queries: whether a query that has not ended is asked as far as it is, as
+      a model needs that was tuned on texts which are no chats.
     batch: rows at a time. Changes no conversation.
     group: conversations whose queries are made before their answers; a run
       that is killed loses at most the queries of a group. Changes nothing else.
@@ -58,6 +60,7 @@ class Making:
   query_temperature: float = 1.0
   max_query_tokens: int = 128
   min_query_tokens: int = 4
+  cut_queries: bool = False
   batch: int = 32
   group: int = 512
 
@@ -85,6 +88,8 @@ class Making:
   def settings(self) -> dict[str, Any]:
     """What decides the n-th conversation."""
     free = {"count", "batch", "group"}
+    if not self.cut_queries:
+      free.add("cut_queries")  # files from before there was a choice
     return {k: v for k, v in vars(self).items() if k not in free}
 
 
@@ -274,7 +279,7 @@ def _query(
 ) -> Prompt | str:
   if not text:
     return "empty"
-  if reason == "length":
+  if reason == "length" and not making.cut_queries:
     return "endless"
   if size <= making.min_query_tokens:  # its end is a token too
     return "short"

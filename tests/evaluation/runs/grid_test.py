@@ -5,8 +5,16 @@ import dataclasses
 import jax
 import pytest
 
+from specjax import topologies
 from specjax.checkpoints.loaded import LoadedModel
-from specjax.drafters import DraftModel, NGram, NoDraft, registry
+from specjax.drafters import (
+  DrafterSettings,
+  DraftModel,
+  DraftTree,
+  NGram,
+  NoDraft,
+  registry,
+)
 from specjax.evaluation.runs import grid
 from specjax.evaluation.runs.grid import Cell, Grid
 from specjax.testing.nets import random_net, tiny_net
@@ -65,6 +73,24 @@ def test_a_drafter_s_own_settings_stand_in_place_of_the_grid_s():
   assert found[lookup].drafter == NGram(10, max_ngram=3)
 
 
+def test_a_tree_s_name_tells_its_depth_and_nodes():
+  tree = "expand:2x2x1"
+  found = modes(
+    drafters=("model_tree", f"model_tree tree={tree} siblings=point"),
+    draft_layers=1,
+  )
+  name = f"model_tree k=3 n=10 tree={tree} siblings=point"
+  assert list(found) == ["none", "model_tree k=4 n=21", name]
+  method = found[name]
+  assert method.drafter == DraftTree(
+    method.drafter.model, topologies.expansion((2, 2, 1)), "point"
+  )
+  assert method.mode.rule == "exact_match"
+  assert found["model_tree k=4 n=21"].mode.rule == "recursive_rejection"
+  wanted = {"draft_layers": 1, "tree": tree, "siblings": "point"}
+  assert method.mode.options == wanted
+
+
 def test_rules_and_filters_are_part_of_a_name():
   found = modes(
     drafters=("ngram",),
@@ -82,23 +108,23 @@ def test_rules_and_filters_are_part_of_a_name():
 
 
 def test_a_draft_is_loaded_once_for_all_lengths(monkeypatch):
-  calls, original = [], registry.resolve
+  calls, original = [], registry.load_draft
 
-  def resolve(*arguments):
+  def load_draft(*arguments):
     calls.append(arguments)
     return original(*arguments)
 
-  monkeypatch.setattr(registry, "resolve", resolve)
+  monkeypatch.setattr(registry, "load_draft", load_draft)
   found = modes(
-    drafters=("model", "model draft_layers=2"),
+    drafters=("model", "model draft_layers=2", "model_tree"),
     num_speculative_tokens=(1, 2, 3),
     draft_layers=1,
   )
   assert len(calls) == 2
   depths = [m.drafter.max_depth for m in found.values()]
-  assert depths == [0, 1, 2, 3, 1, 2, 3]
+  assert depths == [0, 1, 2, 3, 1, 2, 3, 1, 2, 3]
   layers = [len(jax.tree.leaves(m.draft)) for m in found.values()][1:]
-  assert len(set(layers[:3])) == len(set(layers[3:])) == 1
+  assert len(set(layers[:3] + layers[6:])) == len(set(layers[3:6])) == 1
   assert layers[0] < layers[3]
 
 
@@ -111,7 +137,7 @@ def test_the_same_mode_twice_is_one():
   [
     ({"drafters": ("ngramm",)}, "did you mean 'ngram'"),
     ({"drafters": ("model",)}, "needs either a draft model"),
-    ({"drafters": ("ngram depth=3",)}, "'depth=3' is no setting"),
+    ({"drafters": ("ngram depth=3",)}, "has no setting depth; known"),
     ({"drafters": ("ngram k",)}, "'k' is no setting"),
     ({"drafters": ("",)}, "no name"),
     ({"drafters": ("ngram draft_layers=2",)}, "has no setting draft_layers"),
@@ -128,8 +154,6 @@ def test_what_is_wrong_is_said_before_a_model_is_loaded(settings, fault):
 
 def test_two_modes_of_one_name_are_refused():
   cell = Cell(drafter="ngram")
-  other = dataclasses.replace(
-    cell, settings=dataclasses.replace(cell.settings, max_ngram=3)
-  )
+  other = dataclasses.replace(cell, settings=DrafterSettings.of(max_ngram=3))
   with pytest.raises(ValueError, match="two modes are called 'ngram k=7'"):
     grid.resolve([cell, other], TARGET)

@@ -71,6 +71,23 @@ def test_each_answer_at_temperature_0_is_the_likeliest(made, chatty):
       assert c.token_ids[place] == table[c.token_ids[place - 1]].argmax()
 
 
+def test_a_query_without_an_end_can_be_asked_as_far_as_it_is(
+  made, chatty, tmp_path
+):
+  file = tmp_path / "c.jsonl"
+  progress = make_synthetic(chatty, file, _with(cut_queries=True))
+  endless = made[1].dropped["endless"]
+  assert endless and "endless" not in progress.dropped
+  before = {c.id for c in read_conversations(made[0])}
+  new = [c for c in read_conversations(file) if c.id not in before]
+  again = sum(progress.dropped.values()) - sum(made[1].dropped.values())
+  assert len(new) == -again > 0
+  for c in new:
+    query = chatty.tokenizer.decode(c.token_ids[: c.answers[0][0]])
+    query = query.removeprefix("<user>").removesuffix("<answer>")
+    assert 0 < len(query) <= MAKING.max_query_tokens  # a token a letter
+
+
 def test_neither_batch_nor_group_nor_drafter_changes_a_byte(
   made, chatty, tmp_path
 ):
