@@ -1,10 +1,12 @@
 """Answers and figures for people: streamed text, then a small table."""
 
 import sys
+from collections.abc import Iterable
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from experiments.answers import figures
 from specjax import api
@@ -34,6 +36,10 @@ class Screen:
 
   def line(self, text: str = "") -> None:
     print(text, flush=True)
+
+  def trees(self, trees: Iterable[Tree]) -> None:
+    for tree in trees:
+      self._console.print(tree)
 
   def figures(
     self,

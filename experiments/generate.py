@@ -56,6 +56,12 @@ _COMPARE = flags.DEFINE_boolean(
   "Measure plain decoding of the same prompts in the same run; by default for a"
   " single prompt without --json.",
 )
+_TREE = flags.DEFINE_boolean(
+  "show_tree",
+  False,
+  "Draw what each round proposed, with what was kept and why not. Recording it"
+  " makes rounds slower.",
+)
 
 
 def main() -> int:
@@ -63,6 +69,8 @@ def main() -> int:
   asked = questions.read(_PROMPT.value, _FILE.value)
   if _BATCH.value < 1:
     raise ValueError(f"batch must be at least 1, got {_BATCH.value}")
+  if _TREE.value and _JSON.value:
+    raise ValueError("--show_tree draws for people: it does not go with --json")
   with command.interrupts_held():
     from experiments import setup, show  # they start jax
 
@@ -79,6 +87,7 @@ def main() -> int:
     chat=_CHAT.value,
     logprobs=_LOGPROBS.value,
     max_batch=_BATCH.value,
+    show_tree=_TREE.value,
   )
 
 

@@ -31,6 +31,13 @@ class Plan:
   rule: Rule | None
   sampling: api.Sampling
 
+  @property
+  def options(self) -> dict[str, Any]:
+    """What was set of the drafter, beside the length of its draft."""
+    given = self.settings.given()
+    given.pop("num_speculative_tokens", None)
+    return given
+
   def load(self) -> tuple[LoadedModel, dict[str, Any]]:
     """The target, and what `api.generate` takes of drafter and rule."""
     use_compilation_cache(FLAGS.compilation_cache)

@@ -7,12 +7,13 @@ from typing import Any
 
 from absl import flags
 
-from experiments import answers, memory, setup
+from experiments import answers, memory, round_trees, setup
 from experiments.answers import Wave
 from experiments.command import INTERRUPTED
 from experiments.display import Screen
 from specjax import api
 from specjax.evaluation.questions import Question
+from specjax.text import Tokenizer
 
 FLAGS = flags.FLAGS
 
@@ -26,6 +27,7 @@ def run(
   chat: bool | None,
   logprobs: bool,
   max_batch: int,
+  show_tree: bool = False,
 ) -> int:
   """The exit status. An interrupt shows what there is."""
   target, methods = plan.load()
@@ -40,12 +42,15 @@ def run(
     stop=tuple(FLAGS.stop),
     logprobs=logprobs,
     max_batch=max_batch,
+    record=show_tree,
   )
   labels = {
     "model": target.name,
     "dtype": target.dtype,
     "drafter": plan.drafter,
     "num_speculative_tokens": methods["drafter"].max_depth,
+    "num_nodes": methods["drafter"].num_nodes,
+    "options": plan.options,
     "seed": FLAGS.seed,
     "batch": max_batch,
   }
@@ -67,11 +72,30 @@ def run(
           pass
     except KeyboardInterrupt:
       interrupted = True
+    if show_tree:
+      _show_trees(wave, target.tokenizer)
     shown.finish(compare and not interrupted)
     if interrupted:
       setup.report("interrupted")
       return INTERRUPTED
   return 0
+
+
+def _show_trees(wave: Wave, tokenizer: Tokenizer | None) -> None:
+  """The trees of every row's rounds, after its number where there are more."""
+
+  def spell(token: int) -> str:
+    if tokenizer is None:
+      return str(token)
+    return tokenizer.piece(token, skip_special=False).decode(errors="replace")
+
+  screen = Screen()
+  prompts, traces = wave.stream.prompt_ids, wave.stream.traces
+  for index, prompt, rounds in zip(wave.asked, prompts, traces, strict=True):
+    head = f"\nprompt {index + 1}" if len(wave.asked) > 1 else ""
+    screen.line(head)
+    screen.trees(round_trees.draw(rounds, prompt[-1], spell))
+  screen.line(round_trees.LEGEND)
 
 
 class _Records:

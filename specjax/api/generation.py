@@ -240,6 +240,11 @@ class Stream:
     )
 
   @property
+  def prompt_ids(self) -> tuple[tuple[int, ...], ...]:
+    """Token ids of each prompt as it was read, with its template."""
+    return tuple(tuple(row.prompt) for row in self._lanes.rows)
+
+  @property
   def rounds(self) -> tuple[tuple[tuple[int, int, int, int], ...], ...]:
     """Each prompt's rounds so far: (drafted, accepted, emitted, width)."""
     return tuple(

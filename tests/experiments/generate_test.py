@@ -139,6 +139,18 @@ def test_a_draft_of_layers_gives_the_same_output_twice(run, tiny):
   assert second["compile_s"] < first["compile_s"]
 
 
+def test_each_round_s_tree_is_drawn(run, tiny):
+  tree = "--drafter=model_tree tree=expand:2x1"
+  common = ("--draft_layers=1", tree, *ALIKE, "--show_tree", "--prompt=ab")
+  got = run(generate.main, f"--model={tiny}", *common, "--nocompare")
+  rounds = [line for line in got.out.splitlines() if "round " in line]
+  passes = got.out.split("target passes")[1].split()[0]
+  assert len(rounds) == int(passes)
+  assert "of 4 nodes kept" in rounds[0] and '└── "b"' in got.out
+  got = run(generate.main, f"--model={tiny}", *common, "--json")
+  assert got.status == 1 and "it does not go with --json" in got.err
+
+
 def test_vllm_s_configuration_stands_for_a_drafter(run, tiny):
   config = '{"method": "ngram", "num_speculative_tokens": 3}'
   (record,) = _json(
