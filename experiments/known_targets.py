@@ -8,8 +8,10 @@ from specjax import acceptance
 from specjax.acceptance import Rejection
 from specjax.api.pairing import default_rule
 from specjax.drafters import registry
+from specjax.drafters.settings import parse
 from specjax.testing import cases, nets
-from specjax.testing.__main__ import BUILT_IN, make_case
+from specjax.testing.__main__ import make_case
+from specjax.testing.built_in import BUILT_IN
 from specjax.types import Drafter, Model, Params, Rule
 
 FLAGS = flags.FLAGS
@@ -37,6 +39,12 @@ def build(
         f"--{flag} goes with a real model: --model={name} brings a draft of its"
         " own for --drafter=model"
       )
+  drafter, own = parse(drafter)
+  if own:
+    raise ValueError(
+      f"settings of a drafter go with a real model: --model={name} brings its"
+      " own"
+    )
   if depth < 1:
     raise ValueError(f"num_speculative_tokens must be at least 1, got {depth}")
   if drafter not in BUILT_IN:

@@ -17,12 +17,19 @@ from specjax.testing.cases import (
 )
 from specjax.testing.chisquare import assert_conditional_law, assert_law
 from specjax.testing.drivers import RandomTree, Recital, Riders
+from specjax.testing.eagles import (
+  eagle_case,
+  eagle_drafter,
+  eagle_tree_case,
+  eagle_weights,
+)
 from specjax.testing.heads import (
   TableHeads,
   blockwise_case,
   heads_net,
   heads_weights,
   medusa_case,
+  medusa_tree_case,
 )
 from specjax.testing.nets import perturb, random_net, tiny_net
 from specjax.testing.oracle import (
@@ -55,6 +62,10 @@ __all__ = [
   "Setting",
   "TableHeads",
   "TableModel",
+  "eagle_case",
+  "eagle_drafter",
+  "eagle_tree_case",
+  "eagle_weights",
   "assert_conditional_law",
   "assert_law",
   "blockwise_case",
@@ -71,6 +82,7 @@ __all__ = [
   "heads_net",
   "heads_weights",
   "medusa_case",
+  "medusa_tree_case",
   "model_case",
   "ngram_case",
   "perturb",

@@ -15,16 +15,9 @@ from typing import Any
 
 from specjax import acceptance
 from specjax.testing.battery import CHECKS, run_check
+from specjax.testing.built_in import BUILT_IN
 from specjax.testing.cases import Case, model_case, ngram_case, no_draft_weights
-from specjax.testing.heads import blockwise_case, medusa_case
 from specjax.types import Rule
-
-BUILT_IN = {
-  "ngram": ngram_case,
-  "model": model_case,
-  "medusa": medusa_case,
-  "blockwise": blockwise_case,
-}
 
 
 def make_case(drafter: str, rule: Rule) -> Case:
@@ -75,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
   parser.add_argument(
     "--drafter",
     default="ngram",
-    help="ngram, model, medusa, blockwise or package.module:Name",
+    help=f"{', '.join(BUILT_IN)} or package.module:Name",
   )
   parser.add_argument("--rule", default="rejection", choices=acceptance.RULES)
   parser.add_argument(

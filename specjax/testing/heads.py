@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from specjax import sampling
-from specjax.drafters.heads import Heads
+from specjax.drafters.heads import Heads, HeadTree
 from specjax.models.decoder import Transformer
 from specjax.models.heads import Blockwise, HeadsNet, Medusa, vocabulary_rows
 from specjax.models.table import TableModel
 from specjax.testing import tables
-from specjax.testing.cases import Case
+from specjax.testing.cases import Case, bushy
 from specjax.types import Model, Rule
 
 _NUM_HEADS = 8
@@ -105,6 +105,18 @@ def medusa_case(rule: Rule, **changes) -> Case:
 def blockwise_case(rule: Rule, **changes) -> Case:
   """Stern's heads with a rule, untrained; heads of known law on tables."""
   return _case(rule, Blockwise, changes)
+
+
+def medusa_tree_case(rule: Rule, **changes) -> Case:
+  """A tree of the heads' likeliest tokens with a rule."""
+  options: dict[str, Any] = dict(
+    name=f"medusa_tree/{rule.name}",
+    make=lambda model, depth: HeadTree(heads_net(model), bushy(depth)),
+    rule=rule,
+    weights=heads_weights,
+    draws_like_target=False,
+  )
+  return Case(**(options | changes))
 
 
 def _case(rule: Rule, kind: type, changes: dict[str, Any]) -> Case:

@@ -1,7 +1,6 @@
 """EAGLE in the loop: the battery, its state, and who gets no proposal."""
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -11,90 +10,20 @@ import pytest
 from specjax import decoding, passes, sampling
 from specjax.acceptance import ExactMatch, Rejection
 from specjax.drafters import Eagle
-from specjax.models.config import DecoderConfig
 from specjax.models.decoder import Transformer
-from specjax.models.eagle import EagleHead, EagleParams
-from specjax.models.eagle_config import config_for
 from specjax.testing import (
   CHECKS,
-  Case,
   NotApplicable,
   Recital,
   check_case,
   check_identity,
+  eagle_case,
+  eagle_drafter,
+  eagle_weights,
   nets,
   runs,
 )
 from specjax.types import DRAFTED, Params, Streams
-
-
-@dataclasses.dataclass(frozen=True)
-class OnTable(Eagle):
-  """Reads a table model's context as rows of its own embeddings."""
-
-  def observe(self, params, state, seen):
-    rows = params.draft.embedding
-    taps = {
-      name: jnp.take(jnp.roll(rows, i, 1), x[..., 0].astype(int), axis=0)
-      for i, (name, x) in enumerate(seen.taps.items())
-    }
-    return super().observe(params, state, dataclasses.replace(seen, taps=taps))
-
-
-def taps_of(version):
-  return ("hidden",) if version == 1 else ("layer_0", "layer_1", "hidden")
-
-
-def make_drafter(model, depth, version, reduced):
-  """An EAGLE draft for a tiny net, or a tinier one for a table."""
-  size = model.vocab_size - 2 if reduced else None
-  options = dict(version=version, draft_vocab_size=size)
-  if isinstance(model, Transformer):
-    config = config_for(model.config, taps=taps_of(version), **options)
-    return Eagle(config, depth)
-  layer = DecoderConfig(model.vocab_size, 8, 8, 1, 2, 1, 4, 1 << 20)
-  names = taps_of(version)[:2]
-  return OnTable(config_for(layer, taps=names, **options), depth)
-
-
-@functools.cache
-def fresh_net(config):
-  """Random weights, for all that uses a configuration."""
-  return EagleHead(config).init(jax.random.split(jax.random.key(5), 3)[0])
-
-
-def draft_weights(model, target, version, reduced):
-  """Random weights; every token but two can be said in a reduced vocabulary."""
-  config = make_drafter(model, 1, version, reduced).config
-  _, other, third = jax.random.split(jax.random.key(5), 3)
-  net = fresh_net(config)
-  if version == 3:
-    net = net | {"head": {"kernel": 2.0 * net["head"]["kernel"]}}
-  if isinstance(model, Transformer):
-    embedding = target["embed"]["embedding"]
-  else:
-    shape = (model.vocab_size, config.layer.hidden_size)
-    embedding = jax.random.normal(other, shape)
-  ids = jnp.arange(1, model.vocab_size - 1) if reduced else None
-  head = None
-  if version == 1:
-    rows = config.draft_vocab_size or model.vocab_size
-    head = jax.random.normal(third, (rows, config.layer.hidden_size))
-  return EagleParams(net, embedding, head, ids)
-
-
-def eagle_case(rule, version, reduced):
-  return Case(
-    name=f"eagle{version}/{rule.name}",
-    make=lambda model, depth: make_drafter(model, depth, version, reduced),
-    rule=rule,
-    weights=lambda model, target: draft_weights(
-      model, target, version, reduced
-    ),
-    best_weights=None,
-    draws_like_target=False,
-  )
-
 
 # Checks that run no drafter of the case, and one that takes a minute and finds
 # what the tests of the state below find.
@@ -144,8 +73,8 @@ def live(cache):
 def test_state_of_the_rounds_is_that_of_the_text(net):
   """Whatever was kept and refused, and where a row did not draft at all."""
   model, target = net
-  drafter = make_drafter(model, 8, 3, False)
-  draft = draft_weights(model, target, 3, False)
+  drafter = eagle_drafter(model, 8, 3, False)
+  draft = eagle_weights(model, target, 3, False)
   prompts, options = check_identity.net_requests(model.vocab_size)
   options["max_draft"] = [8, 8, 8, 0, 1, 2, 3, 4] * 2
   text = runs.run(
@@ -195,8 +124,8 @@ def first_proposal(model, drafter, target, draft, prompts, **options):
 
 def test_nodes_are_of_the_draft_vocabulary(net):
   model, target = net
-  drafter = make_drafter(model, 4, 3, True)
-  draft = draft_weights(model, target, 3, True)
+  drafter = eagle_drafter(model, 4, 3, True)
+  draft = eagle_weights(model, target, 3, True)
   prompts = [[1 + i % 7, 3, 5] for i in range(64)]
   hot = runs.Setting(temperature=2.0)
   proposal = first_proposal(
@@ -213,8 +142,8 @@ def test_nodes_are_of_the_draft_vocabulary(net):
 
 def test_a_row_without_features_or_room_proposes_nothing(net):
   model, target = net
-  drafter = make_drafter(model, 3, 3, False)
-  draft = draft_weights(model, target, 3, False)
+  drafter = eagle_drafter(model, 3, 3, False)
+  draft = eagle_weights(model, target, 3, False)
   layer = dataclasses.replace(drafter.config.layer, max_positions=8)
   short = dataclasses.replace(drafter.config, layer=layer)
   drafter = dataclasses.replace(drafter, config=short)
@@ -229,8 +158,8 @@ def test_a_row_without_features_or_room_proposes_nothing(net):
 
 def test_a_prompt_of_one_token_drafts_from_its_second_round_on(net):
   model, target = net
-  params = Params(target, draft_weights(model, target, 3, False))
-  engine = runs.make_engine(model, make_drafter(model, 3, 3, False))
+  params = Params(target, eagle_weights(model, target, 3, False))
+  engine = runs.make_engine(model, eagle_drafter(model, 3, 3, False))
   rows = runs.run(engine, params, [[1], [2, 3]], new=6, size=24)
   assert rows.history[0, 0, DRAFTED] == 0 and rows.history[0, 1, DRAFTED] == 3
   assert rows.history[1, 0, DRAFTED] == 3
@@ -239,7 +168,7 @@ def test_a_prompt_of_one_token_drafts_from_its_second_round_on(net):
 def test_without_weights_it_says_so(net):
   model, target = net
   with pytest.raises(ValueError, match="trained weights"):
-    make_drafter(model, 3, 3, False).init(Params(target), 1, 8)
+    eagle_drafter(model, 3, 3, False).init(Params(target), 1, 8)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from specjax.acceptance import Recursive
 from specjax.drafters import Eagle, EagleTree
 from specjax.models.eagle import EagleHead, EagleParams
 from specjax.models.eagle_config import config_for
-from specjax.testing import Case, cases, check_case, runs
+from specjax.testing import cases, check_case, eagle_tree_case, runs
 from specjax.types import Params, Slots, Streams
 
 MODEL, TARGET = cases.net_world()
@@ -105,21 +105,9 @@ def test_the_tree_is_the_one_that_a_search_on_the_host_finds():
     assert max(map(len, wanted)) <= budgets[row]
 
 
-CASE = Case(
-  name="eagle_tree/recursive_rejection",
-  make=lambda model, depth: EagleTree(
-    CONFIG, num_nodes=12, max_depth=depth, branching=4
-  ),
-  rule=Recursive(),
-  weights=lambda model, target: DRAFT,
-  best_weights=None,
-  draws_like_target=False,
-)
-
-
 @pytest.mark.parametrize("check", ["greedy_nets", "ragged_nets"])
 def test_battery(check):
-  check_case(CASE, check)
+  check_case(eagle_tree_case(Recursive()), check)
 
 
 def test_a_tree_of_one_branch_is_the_greedy_chain():

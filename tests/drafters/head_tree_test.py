@@ -12,27 +12,17 @@ from specjax.acceptance import ExactMatch, Recursive
 from specjax.drafters import HeadTree
 from specjax.models.heads import Medusa
 from specjax.testing import (
-  Case,
   TableHeads,
   cases,
   check_case,
   heads_net,
   heads_weights,
+  medusa_tree_case,
   runs,
 )
 from specjax.types import Params, Streams
 
 NET = TableHeads(11, 3)
-
-
-def _case(rule):
-  return Case(
-    name=f"head_tree/{rule.name}",
-    make=lambda model, depth: HeadTree(heads_net(model), cases.bushy(depth)),
-    rule=rule,
-    weights=heads_weights,
-    draws_like_target=False,
-  )
 
 
 def test_a_node_has_the_token_of_its_rank_by_the_head_of_its_depth():
@@ -93,7 +83,7 @@ def test_a_node_has_the_token_of_its_rank_by_the_head_of_its_depth():
   ids=lambda x: getattr(x, "name", x),
 )
 def test_battery(rule, check):
-  check_case(_case(rule), check)
+  check_case(medusa_tree_case(rule), check)
 
 
 def test_a_tree_that_is_deeper_than_there_are_heads_is_refused():

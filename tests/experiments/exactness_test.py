@@ -56,6 +56,9 @@ def fault(run, *argv):
 
 def test_wrong_use_is_one_clear_line(run, tmp_path):
   assert "give a --drafter" in fault(run, "--model=table")
+  assert "settings of a drafter go with a real model" in fault(
+    run, "--model=table", "--drafter=ngram max_ngram=3"
+  )
   assert "--draft_layers goes with a real model" in fault(
     run, "--model=table", "--drafter=model", "--draft_layers=2"
   )
