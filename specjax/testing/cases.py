@@ -57,6 +57,9 @@ class Case:
       the law holds at an offset given that the round reached it.
     lossless: what is claimed; by default what the rule itself claims.
     depth: of the drafts whose law is tested.
+    reaches_all: whether its greedy drafts are kept up to every offset of a
+      draft of eight. Untrained nets are never right so often; what they keep
+      of a text is then for tests of their own.
   """
 
   name: str
@@ -68,6 +71,7 @@ class Case:
   tokenwise: bool = True
   lossless: bool | None = None
   depth: int = 3
+  reaches_all: bool = True
 
   @property
   def is_lossless(self) -> bool:

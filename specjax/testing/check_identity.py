@@ -97,7 +97,8 @@ def greedy_tables(case: Case) -> str:
   engine = case.engine(model, max(DEPTHS))
   got = runs.run(engine, case.params(model, target), prompts, **options)
   assert_same_tokens(got, wanted, "greedy")
-  assert_every_offset(got, engine.drafter, DEPTHS, "greedy")
+  if case.reaches_all:
+    assert_every_offset(got, engine.drafter, DEPTHS, "greedy")
   return f"{len(prompts)} rows, {int(got.rounds.sum())} rounds"
 
 

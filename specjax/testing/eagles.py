@@ -117,6 +117,7 @@ def eagle_case(
     ),
     best_weights=None,
     draws_like_target=False,
+    reaches_all=False,
   )
   return Case(**(options | changes))
 
@@ -130,5 +131,6 @@ def eagle_tree_case(rule: Rule, **changes) -> Case:
     weights=eagle_weights,
     best_weights=None,
     draws_like_target=False,
+    reaches_all=False,
   )
   return Case(**(options | changes))
