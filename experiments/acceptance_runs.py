@@ -16,7 +16,7 @@ from specjax.api.lanes import bucket
 from specjax.checkpoints.loaded import LoadedModel
 from specjax.drafters import registry
 from specjax.evaluation import records
-from specjax.evaluation.acceptance import acceptance_study
+from specjax.evaluation.acceptance import acceptance_study, tree_study
 from specjax.evaluation.costs import prediction
 from specjax.evaluation.costs.costs import FILE as COSTS
 from specjax.evaluation.costs.timed import Desk
@@ -38,28 +38,22 @@ def study(
   *,
   as_json: bool,
 ) -> int:
-  """One drafter, everything that is to be known of its length."""
+  """One drafter, everything that is to be known of its length or its tree."""
   _check_sizes(config)
   plan = setup.make_plan()
   kind = registry.find(plan.drafter)
   if "num_speculative_tokens" not in inspect.signature(kind).parameters:
-    raise ValueError(
-      f"drafter {plan.drafter!r} has no draft length to vary: choose one, such"
-      " as --drafter=ngram"
-    )
+    if not kind.num_nodes:
+      raise ValueError(
+        f"drafter {plan.drafter!r} proposes nothing: choose one, such as"
+        " --drafter=ngram"
+      )
+    return _tree(plan, asked, chat, config, output, as_json=as_json)
   settings = dataclasses.replace(
     plan.settings, num_speculative_tokens=config["gammas"][-1]
   )
   registry.check(plan.drafter, settings)
-  sizes = acceptance_study.Plan(
-    temperatures=tuple(config["temperatures"]),
-    gammas=config["gammas"],
-    turns=config["turns"],
-    top_k=FLAGS.top_k,
-    top_p=FLAGS.top_p,
-    min_p=FLAGS.min_p,
-    seed=FLAGS.seed,
-  )
+  sizes = _sizes(config)
   folder = make_folder(output, "acceptance.json")
   plan = dataclasses.replace(plan, settings=settings)
   target, methods = plan.load()
@@ -83,6 +77,62 @@ def study(
   _write(folder, "acceptance", result, result.pop("samples"))
   _print(result, as_json, acceptance_show.study)
   return 0
+
+
+def _tree(
+  plan: setup.Plan,
+  asked: Sequence[Question],
+  chat: bool | None,
+  config: dict[str, Any],
+  output: str | None,
+  *,
+  as_json: bool,
+) -> int:
+  """A tree's acceptance by rank, and the best tree for it."""
+  if FLAGS["gammas"].present:
+    raise ValueError(f"drafter {plan.drafter!r} has no draft length to vary")
+  folder = make_folder(output, "acceptance.json")
+  target, methods = plan.load()
+  drafter, draft = methods["drafter"], methods["draft"]
+  params, rule = setup.judged_by(target, methods)
+  prompts = _prompts(asked, target, chat)
+  ends = target.tokenizer.eos_ids if target.tokenizer else ()
+  desk = _desk(target, prompts, config["max_new_tokens"], ends)
+  result = tree_study.study(
+    target,
+    desk.engine(drafter, rule),
+    params.draft,
+    prompts,
+    _sizes(config),
+    config["max_new_tokens"],
+    setup.report,
+  )
+  result = {
+    "drafter": plan.drafter,
+    "options": plan.options,
+    "num_nodes": drafter.num_nodes,
+    "max_depth": drafter.max_depth,
+    "draft_model": None if draft is None else draft.name,
+    "rule": rule.name,
+    "lossless": acceptance.is_lossless(drafter, rule),
+    **_of_run(target, config, prompts),
+    **result,
+  }
+  _write(folder, "acceptance", result, result.pop("samples"), "tree")
+  _print(result, as_json, acceptance_show.tree)
+  return 0
+
+
+def _sizes(config: dict[str, Any]) -> acceptance_study.Plan:
+  return acceptance_study.Plan(
+    temperatures=tuple(config["temperatures"]),
+    gammas=config["gammas"],
+    turns=config["turns"],
+    top_k=FLAGS.top_k,
+    top_p=FLAGS.top_p,
+    min_p=FLAGS.min_p,
+    seed=FLAGS.seed,
+  )
 
 
 def sweep(
@@ -170,7 +220,9 @@ def _of_run(target: LoadedModel, config, prompts) -> dict[str, Any]:
   }
 
 
-def _write(folder: Path | None, name: str, result, lines) -> None:
+def _write(
+  folder: Path | None, name: str, result, lines, drawn: str | None = None
+) -> None:
   if folder is None:
     return
   from specjax.evaluation.acceptance import acceptance_plot
@@ -179,7 +231,7 @@ def _write(folder: Path | None, name: str, result, lines) -> None:
     records.append(folder / COSTS, line)
   text = json.dumps(result, indent=2) + "\n"
   (folder / f"{name}.json").write_text(text, encoding="utf-8")
-  acceptance_plot.DRAW[name](result, folder / f"{name}.png")
+  acceptance_plot.DRAW[drawn or name](result, folder / f"{name}.png")
   setup.report(f"written to {folder}")
 
 

@@ -26,6 +26,53 @@ def study(result: Result) -> None:
     console.print(_verdict(part))
 
 
+def tree(result: Result) -> None:
+  """Acceptance by rank, and the best trees for it, at each temperature."""
+  console = _console()
+  lossy = "lossless" if result["lossless"] else "LOSSY"
+  console.print(
+    f"{result['environment']['model']}, drafter {result['drafter']} of"
+    f" {result['num_nodes']} nodes, {result['max_depth']} deep, rule"
+    f" {result['rule']} ({lossy}), {result['prompts']} prompts"
+  )
+  for part in result["temperatures"]:
+    console.print(
+      f"\ntemperature {part['temperature']:g}:"
+      f" {part['mean_acceptance_length']:.2f} tokens a pass"
+    )
+    ranks = _table("children of a kept node")
+    _add_numbers(ranks, "rank", "judged", "kept", "acceptance", "share of all")
+    for rank, line in enumerate(part["ranks"], 1):
+      ranks.add_row(
+        str(rank),
+        str(line["tried"]),
+        str(line["kept"]),
+        _number(line["acceptance"], 3),
+        _number(line["share"], 3),
+      )
+    console.print(ranks)
+    sizes = _table("best static trees by the shares of ranks")
+    _add_numbers(sizes, "nodes", "deep", "tokens a pass", "speedup predicted")
+    for line in part["trees"]:
+      sizes.add_row(
+        str(line["num_nodes"]),
+        str(line["max_depth"]),
+        _number(line["tokens"]),
+        _number(line["predicted_speedup"]),
+      )
+    console.print(sizes)
+    console.print(_best_tree(part["best"]))
+
+
+def _best_tree(best: Result) -> str:
+  if not best["num_nodes"]:
+    return "no tree is faster here than plain decoding"
+  return (
+    f"best here: {best['num_nodes']} nodes, {best['predicted_speedup']:.2f}x"
+    f" predicted, tree={best['tree']}"
+  )
+
+
 def sweep(result: Result) -> None:
   """Every way at every draft length."""
   table = _table("measured over predicted time")

@@ -5,6 +5,7 @@ import functools
 from collections.abc import Iterable
 
 Path = tuple[int, ...]
+_RANKS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,6 +80,25 @@ class Topology:
     first = self.parents.index(slot)
     return range(first, first + self.parents.count(slot))
 
+  @property
+  def name(self) -> str:
+    """What `named` makes it of: a published name, or all paths to its leaves.
+
+    "paths:00/1" has the nodes (0), (0, 0) and (1); ranks above 9 are written as
+    letters.
+    """
+    for name, tree in NAMED.items():
+      if tree == self:
+        return name
+    above = {path[:-1] for path in self.paths}
+    leaves = sorted(path for path in self.paths if path not in above)
+    if any(rank >= len(_RANKS) for path in leaves for rank in path):
+      raise ValueError(
+        f"no name has more than {len(_RANKS)} children of a node"
+      )
+    texts = ("".join(_RANKS[rank] for rank in path) for path in leaves)
+    return "paths:" + "/".join(texts)
+
   def cut(self, max_depth: int) -> "Topology":
     """Without what is deeper."""
     return Topology(tuple(p for p in self.paths if len(p) <= max_depth))
@@ -99,6 +119,26 @@ def of_parents(parents: Iterable[int]) -> Topology:
     seen[parent] = rank + 1
     paths.append((*paths[parent], rank))
   return Topology(tuple(paths[1:]))
+
+
+def of_leaves(leaves: Iterable[str]) -> Topology:
+  """From the paths of some nodes, with all that stands above and before them.
+
+  Args:
+    leaves: a digit or letter a rank: "02" is the third child of the first.
+
+  Raises:
+    ValueError: no path, or what is no rank.
+  """
+  paths: set[Path] = set()
+  for text in leaves:
+    if not text or set(text) - set(_RANKS):
+      raise ValueError(f"{text!r} is no path: give a digit or letter a rank")
+    path = tuple(_RANKS.index(rank) for rank in text)
+    for depth in range(len(path)):
+      above = path[:depth]
+      paths |= {(*above, rank) for rank in range(path[depth] + 1)}
+  return Topology(tuple(paths))
 
 
 def expansion(widths: Iterable[int]) -> Topology:
@@ -179,7 +219,7 @@ NAMED = {
 
 
 def named(name: str) -> Topology:
-  """A published choice, "chain:4", "expand:4x2x1" or "chains:3x5".
+  """A published choice, "chain:4", "chains:3x5", "expand:4x2x1", "paths:00/1".
 
   Raises:
     ValueError: with what is known.
@@ -192,6 +232,8 @@ def named(name: str) -> Topology:
       return chain(int(sizes))
     if kind == "expand":
       return expansion([int(width) for width in sizes.split("x")])
+    if kind == "paths":
+      return of_leaves(sizes.split("/"))
     if kind == "chains":
       count, depth = sizes.split("x")
       return independent(int(count), int(depth))
@@ -199,5 +241,5 @@ def named(name: str) -> Topology:
     raise ValueError(f"{name!r} is no tree: {error}") from error
   raise ValueError(
     f"unknown tree {name!r}: choose from {', '.join(NAMED)}, chain:DEPTH,"
-    " chains:COUNTxDEPTH or expand:WIDTHxWIDTHx..."
+    " chains:COUNTxDEPTH, expand:WIDTHxWIDTHx... or paths:RANKS/RANKS/..."
   )

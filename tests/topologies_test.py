@@ -56,6 +56,28 @@ def test_trees_by_name(name, nodes, depth, by_depth):
 
 
 @pytest.mark.parametrize(
+  "tree, name",
+  [
+    (BRANCHED, "paths:00/010/10"),
+    (topologies.chain(2), "paths:00"),
+    (topologies.NAMED["eagle_25"], "eagle_25"),
+    (topologies.expansion((12,)), "paths:" + "/".join("0123456789ab")),
+  ],
+)
+def test_a_name_gives_the_tree_that_has_it(tree, name):
+  assert tree.name == name
+  assert topologies.named(name) == tree
+
+
+def test_a_path_brings_what_stands_before_it():
+  assert topologies.named("paths:12").paths == (
+    ((0,), (1,), (1, 0), (1, 1), (1, 2))
+  )
+  with pytest.raises(ValueError, match="more than 36 children"):
+    topologies.expansion((37,)).name  # noqa: B018
+
+
+@pytest.mark.parametrize(
   "make, reason",
   [
     (lambda: Topology(()), "needs a node"),
@@ -69,6 +91,8 @@ def test_trees_by_name(name, nodes, depth, by_depth):
     (lambda: topologies.named("oak"), "unknown tree 'oak'"),
     (lambda: topologies.named("chain:x"), "'chain:x' is no tree"),
     (lambda: topologies.named("chains:3"), "'chains:3' is no tree"),
+    (lambda: topologies.named("paths:0//1"), "'' is no path"),
+    (lambda: topologies.named("paths:0,1"), "'0,1' is no path"),
   ],
 )
 def test_what_is_no_tree_is_refused(make, reason):

@@ -68,6 +68,29 @@ def test_a_study_of_lookup(call, tmp_path):
   assert again.status == 1 and "already holds acceptance.json" in again.err
 
 
+def test_a_study_of_a_tree(call, tmp_path):
+  tree = "--drafter=model_tree tree=expand:2x1 draft_layers=2"
+  argv = ("--max_new_tokens=12", tree, "--temperatures=0", "--json")
+  got = call(*argv, f"--output={tmp_path / 'out'}")
+  assert got.status == 0, got.err
+  (result,) = got.records
+  saved = json.loads((tmp_path / "out" / "acceptance.json").read_text())
+  assert saved == result
+  assert (tmp_path / "out" / "acceptance.png").stat().st_size > 10_000
+  assert (result["num_nodes"], result["max_depth"]) == (4, 2)
+  (part,) = result["temperatures"]
+  # The draft is the target, so that every first child is kept.
+  assert part["mean_acceptance_length"] == 3.0
+  assert [rank["kept"] for rank in part["ranks"]] == [
+    part["ranks"][0]["tried"]
+  ] + [0] * (len(part["ranks"]) - 1)
+  assert [line["tokens"] for line in part["trees"]][:3] == [2.0, 3.0, 3.0]
+  assert part["best"]["predicted_speedup"] >= 1.0
+  got = call(*argv[:2])
+  assert got.status == 0 and "children of a kept node" in got.out
+  assert "has no draft length to vary" in call(*argv, "--gammas=2").err
+
+
 def test_a_draft_of_all_layers_is_always_accepted(call):
   draft = ("--drafter=model", "--draft_layers=2")
   got = call(*SMALL, *draft, "--temperatures=1")

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
 _BAND = 0.1  # wanted of measured over predicted
 _MARKERS = "osD^vP*X"
@@ -56,6 +56,34 @@ def study(result: Mapping[str, Any], path: Path) -> None:
   _save(figure, path)
 
 
+def tree(result: Mapping[str, Any], path: Path) -> None:
+  """Tokens a pass and predicted speedup of the best trees, by their size."""
+  figure = Figure(figsize=(11, 4.4), layout="constrained")
+  left, right = figure.subplots(1, 2)
+  for index, part in enumerate(result["temperatures"]):
+    x, tokens, speedups = (
+      [line[key] for line in part["trees"]]
+      for key in ("num_nodes", "tokens", "predicted_speedup")
+    )
+    colour = f"C{index}"
+    style = dict(marker=_MARKERS[index % len(_MARKERS)], color=colour)
+    left.plot(x, tokens, label=f"T = {part['temperature']:g}", **style)
+    ran = part["mean_acceptance_length"]
+    left.plot(result["num_nodes"], ran, "x", color=colour)
+    right.plot(x, speedups, **style)
+  left.set_ylabel("tokens a pass of the best tree; x: measured of this one")
+  right.set_ylabel("predicted speedup over plain decoding")
+  right.axhline(1, color="grey", linewidth=1)
+  left.legend(frameon=False)
+  for axes in (left, right):
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(ScalarFormatter())
+    axes.set_xlabel("nodes")
+    axes.grid(alpha=0.3)
+  figure.suptitle(f"{result['environment']['model']}, {result['drafter']}")
+  _save(figure, path)
+
+
 def sweep(result: Mapping[str, Any], path: Path) -> None:
   """Measured over predicted time, and measured speedup, by draft length."""
   figure = Figure(figsize=(11, 4.4), layout="constrained")
@@ -91,4 +119,5 @@ def _save(figure: Figure, path: Path) -> None:
 DRAW: dict[str, Callable[[Mapping[str, Any], Path], None]] = {
   "acceptance": study,
   "prediction": sweep,
+  "tree": tree,
 }
