@@ -7,6 +7,7 @@ from specjax.drafters.eagle import Eagle
 from specjax.drafters.eagle_tree import EagleTree
 from specjax.drafters.heads import Heads, HeadTree
 from specjax.drafters.ngram import NGram
+from specjax.drafters.ngram_tree import NGramTree
 from specjax.drafters.none import NoDraft
 from specjax.drafters.registry import resolve
 from specjax.drafters.settings import DrafterSettings
@@ -23,6 +24,7 @@ __all__ = [
   "HeadTree",
   "Heads",
   "NGram",
+  "NGramTree",
   "NoDraft",
   "TrainedDraft",
   "load_drafter",
