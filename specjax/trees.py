@@ -2,7 +2,9 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
+from flax import struct
 from jaxtyping import Array, Bool, Int
 
 from specjax.types import Nodes, Slots
@@ -107,3 +109,91 @@ def path_to(
   at = on_path[:, None] & (depth[:, None] == wanted)  # [B S W]
   found = jnp.argmax(at, -1).astype(jnp.int32)
   return jnp.where(at.any(-1), found, slot[:, None])
+
+
+@struct.dataclass
+class Merged:
+  """A forest in which no two siblings have one token.
+
+  old  0              new  0              slots   0 1 2 1 3 -1
+       |-- a               |-- a          first   0 1 3
+       |-- b               |   `-- c      copies  2 1 1
+       `-- a               `-- b
+           |-- c
+           `-- dead
+  """
+
+  nodes: Nodes
+  slots: Int[Array, "B W"]  # new slot of each old one, -1 of what is gone
+  first: Int[Array, "B N"]  # old node that each new one is the earliest of
+  copies: Int[Array, "B N"]  # old nodes that became each new one, 0 of the dead
+
+
+def merge_siblings(
+  nodes: Nodes,
+  there: Bool[Array, "B N"] | None = None,
+  budget: Int[Array, "B"] | None = None,
+) -> Merged:
+  """Makes equal siblings one node, with the children of all of them.
+
+  Only for point masses: nodes that were drawn from a law must stay as drawn.
+  Judged nodes end up packed first in their old order, each where the earliest
+  of its copies stood among its siblings. Riders keep their places and follow
+  the nodes that they hang from, which must not go.
+
+  Args:
+    there: nodes to take, packed or not; the live ones by default. What hangs
+      from one that is not taken goes with it.
+    budget: largest depth of a row's nodes; deeper ones go.
+  """
+  batch, size = nodes.tokens.shape
+  parents = jnp.broadcast_to(nodes.parents, (batch, size))
+  mask = ancestry(parents, size)
+  there = live(nodes) if there is None else there
+  judged = jnp.arange(size)[None] < nodes.num_judged
+  if budget is not None:
+    there &= ~judged | (depths(mask)[:, 1:] <= budget[:, None])
+  there = _prepend(there, True)
+  there = (there[:, None] | ~mask).all(-1)[:, 1:]  # with all its ancestors
+
+  alike = nodes.tokens[:, :, None] == nodes.tokens[:, None]
+  takes_part = there & judged
+  alike &= takes_part[:, :, None] & takes_part[:, None]
+  alike = jnp.pad(alike, ((0, 0), (1, 0), (1, 0)))  # by slot
+  itself = jnp.eye(size + 1, dtype=bool)[None]
+
+  def settle(_, earliest):
+    """Slot of each one's earliest copy, right for one more level."""
+    above = jnp.take_along_axis(earliest, _prepend(parents, 0), 1)
+    same = alike & (above[:, :, None] == above[:, None])
+    return jnp.argmax(same | itself, -1).astype(jnp.int32)
+
+  own = jnp.arange(size + 1, dtype=jnp.int32)[None]
+  earliest = jnp.broadcast_to(own, (batch, size + 1))
+  earliest = jax.lax.fori_loop(0, nodes.max_depth, settle, earliest)
+  kept = takes_part & (earliest == own)[:, 1:]
+  place = jnp.where(judged, jnp.cumsum(kept, 1, dtype=jnp.int32), own[:, 1:])
+  slots = jnp.take_along_axis(_prepend(place, 0), earliest, 1)
+  slots = jnp.where(_prepend(there, True), slots, -1)
+
+  # Kept judged nodes, then the other judged ones, then the riders.
+  first = jnp.argsort(jnp.where(judged, ~kept, 2), 1, stable=True)
+  first = first.astype(jnp.int32)
+  count = kept.sum(1, dtype=jnp.int32)
+  dead = judged & (jnp.arange(size)[None] >= count[:, None])
+  copies = (slots[:, None, 1:] == own[:, 1:, None]).sum(-1, dtype=jnp.int32)
+  parents = jnp.take_along_axis(parents, first, 1)
+  parents = jnp.maximum(jnp.take_along_axis(slots, parents, 1), 0)
+  tokens = jnp.take_along_axis(nodes.tokens, first, 1)
+  merged = dataclasses.replace(
+    nodes,
+    tokens=jnp.where(dead, 0, tokens),
+    parents=jnp.where(dead, 0, parents),
+    count=count,
+  )
+  return Merged(merged, slots, first, copies)
+
+
+def _prepend(x: Array, value) -> Array:
+  """With a column for slot 0."""
+  return jnp.pad(x, ((0, 0), (1, 0)), constant_values=value)

@@ -157,7 +157,9 @@ class Feedback:
   it, the token that followed. A prefill chunk is the same thing with the prompt
   as the emitted tokens (`slots` and `logits` are then None). In a round `slots`
   are the kept slots and `logits` holds the rows of the slots that were read
-  out, kept or not, zero past the width that ran.
+  out, kept or not, zero past the width that ran. Where drafters share a pass
+  `slots`, `accepted`, `nodes` and `logits` are those of each one's own nodes,
+  and `accepted` may be less than count - 1.
   """
 
   inputs: Int[Array, "B S"]

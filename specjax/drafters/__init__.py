@@ -5,8 +5,11 @@ from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.eagle_tree import EagleTree
+from specjax.drafters.first_of import FirstOf
 from specjax.drafters.heads import Heads, HeadTree
+from specjax.drafters.merge import Merge
 from specjax.drafters.ngram import NGram
+from specjax.drafters.ngram_tree import NGramTree
 from specjax.drafters.none import NoDraft
 from specjax.drafters.registry import resolve
 from specjax.drafters.settings import DrafterSettings
@@ -20,9 +23,12 @@ __all__ = [
   "DrafterSettings",
   "Eagle",
   "EagleTree",
+  "FirstOf",
   "HeadTree",
   "Heads",
+  "Merge",
   "NGram",
+  "NGramTree",
   "NoDraft",
   "TrainedDraft",
   "load_drafter",

@@ -78,9 +78,9 @@ class DraftModel(Chain):
         self.model, params.draft, seen.inputs, state.cache, seen.count
       )
       return dataclasses.replace(state, cache=cache)
-    # Of the tokens that the round added, the draft has fed all but the last
-    # kept node at most; what it fed and the target kept is committed.
-    kept = state.ready + jnp.clip(seen.count - 1, 0, state.steps)
+    # Of its nodes that the round kept, the draft has fed all but the last at
+    # most; what it fed and the target kept is committed.
+    kept = state.ready + jnp.clip(own_kept(seen), 0, state.steps)
     index = jnp.arange(self._columns, dtype=jnp.int32)[None]
     skip_dead = HEAD - state.ready
     slots = jnp.where(
@@ -170,6 +170,15 @@ class DraftModel(Chain):
     node = (column >= HEAD) & (column < HEAD + step - 1)
     seen = text | node
     return jnp.pad(seen, ((0, 0), (0, 1)), constant_values=True)[:, None]
+
+
+def own_kept(seen: Feedback) -> Int[Array, "B"]:
+  """How many of the drafter's nodes a round kept, the last emitted token apart.
+
+  Fewer than were emitted where another drafter's nodes stood in the same pass.
+  """
+  most = seen.count - 1
+  return most if seen.accepted is None else jnp.minimum(seen.accepted, most)
 
 
 def empty_state(

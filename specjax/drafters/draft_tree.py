@@ -19,6 +19,7 @@ from specjax.drafters.draft_model import (
   catch_up,
   empty_state,
   feed_end,
+  own_kept,
 )
 from specjax.drafters.tree import Tree, draw_children
 from specjax.models import cache as kv_cache
@@ -91,7 +92,7 @@ class DraftTree(Tree):
     column[np.asarray(self._fed, int) + 1] = np.arange(HEAD, self._columns)
     path = jnp.asarray(column)[seen.slots[:, 1:]]
     depth = jnp.arange(path.shape[1])[None]
-    kept = depth < jnp.minimum(seen.count - 1, state.steps)[:, None]
+    kept = depth < jnp.minimum(own_kept(seen), state.steps)[:, None]
     fed = jnp.cumprod(kept & (path >= 0), 1).sum(1)
     index = jnp.arange(self.max_depth + 1, dtype=jnp.int32)[None]
     ready = state.ready[:, None]
