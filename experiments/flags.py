@@ -45,9 +45,10 @@ def define_drafting() -> None:
   flags.DEFINE_string(
     "drafter",
     "none",
-    "none, ngram, model, medusa, blockwise, eagle, eagle3, trees (model_tree,"
-    " medusa_tree, blockwise_tree, eagle_tree), or package.module:Class; its"
-    ' own settings stand behind it: "model_tree tree=expand:3x2x1".',
+    "none, ngram, model, medusa, blockwise, eagle, eagle3, trees (ngram_tree,"
+    " model_tree, medusa_tree, blockwise_tree, eagle_tree), or"
+    " package.module:Class; A/B is the first of two that has something, A+B"
+    ' both in one tree. Own settings stand behind: "model_tree tree=chain:4".',
   )
   flags.DEFINE_string(
     "draft_model",

@@ -4,16 +4,18 @@ import dataclasses
 import difflib
 import importlib
 import inspect
+from typing import Any
 
 from specjax import checkpoints
 from specjax.checkpoints.loaded import LoadedModel, load_model
-from specjax.drafters import building, shipped, trained
+from specjax.drafters import building, combined, shipped, trained
 from specjax.drafters.draft_model import DraftModel
 from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.eagle_tree import EagleTree
 from specjax.drafters.heads import Heads, HeadTree
 from specjax.drafters.ngram import NGram
+from specjax.drafters.ngram_tree import NGramTree
 from specjax.drafters.none import NoDraft
 from specjax.drafters.settings import DrafterSettings
 from specjax.drafters.trained import TrainedDraft
@@ -28,6 +30,7 @@ Draft = LoadedModel | TrainedDraft
 DRAFTERS = {
   "none": NoDraft,
   "ngram": NGram,
+  "ngram_tree": NGramTree,
   "model": DraftModel,
   "model_tree": DraftTree,
   "medusa": Heads,
@@ -72,6 +75,10 @@ def check(name: str, settings: DrafterSettings) -> None:
     ValueError: no such drafter, an import path that is no drafter, a setting
       that the drafter does not take or that is out of range.
   """
+  if parts := _parts(name, settings):
+    for part, own in parts:
+      check(part, own)
+    return
   kind = find(name)
   given = building.values(name, kind, settings)
   if not takes_draft(name):
@@ -102,6 +109,8 @@ def completed(
     settings: what was asked for.
     target: the target's name.
   """
+  if combined.split(name):
+    return settings  # each part for itself, in `resolve`
   return shipped.completed(settings, _TRAINED.get(name, ()), target)
 
 
@@ -111,8 +120,21 @@ def takes_draft(name: str) -> bool:
   Raises:
     ValueError: no such drafter.
   """
+  if made := combined.split(name):
+    return any(takes_draft(part) for part in made[1])
   kind = find(name)
   return name in _TRAINED or "model" in inspect.signature(kind).parameters
+
+
+def _parts(
+  name: str, settings: DrafterSettings
+) -> list[tuple[str, DrafterSettings]]:
+  """(name, settings) of what a combination is made of; none of others."""
+  made = combined.split(name)
+  if made is None:
+    return []
+  own = combined.settings_of_parts(name, made[1], settings, find, takes_draft)
+  return list(zip(made[1], own, strict=True))
 
 
 def _check_trained(name: str, settings: DrafterSettings) -> bool:
@@ -139,24 +161,43 @@ def _check_trained(name: str, settings: DrafterSettings) -> bool:
 
 
 def resolve(
-  name: str, settings: DrafterSettings, target: LoadedModel
+  name: str,
+  settings: DrafterSettings,
+  target: LoadedModel,
+  loaded: dict[Any, Draft] | None = None,
 ) -> tuple[Drafter, Draft | None]:
   """The drafter, and the draft model or trained weights that it runs, if any.
 
   Args:
-    name: a key of `DRAFTERS` or "package.module:Class". A class is called with
-      those settings that its signature names, and with `model` if it names
-      that.
+    name: a key of `DRAFTERS` or "package.module:Class"; two or more with "/"
+      between them for the first that has something, with "+" for all in one
+      tree. A class is called with those settings that its signature names, and
+      with `model` if it names that.
     settings: what was asked for.
     target: what it drafts for.
+    loaded: drafts that are there already, which calls may share; it is added
+      to.
 
   Raises:
     ValueError: as `check`; a draft whose vocabulary or layers do not fit.
   """
+  loaded = {} if loaded is None else loaded
+  if parts := _parts(name, settings):
+    each = [resolve(part, own, target, loaded) for part, own in parts]
+    drafter = find(name)(tuple(drafter for drafter, _ in each))
+    weights = tuple(draft and draft.params for _, draft in each)
+    if weights.count(None) == len(weights):
+      return drafter, None
+    names = " and ".join(draft.name for _, draft in each if draft)
+    return drafter, TrainedDraft(names, name, weights)
   settings = completed(name, settings, target.name)
   check(name, settings)
-  draft = load_draft(settings, target) if takes_draft(name) else None
-  return make(name, settings, draft), draft
+  if not takes_draft(name):
+    return _make(name, settings, None), None
+  key = settings.draft_model, settings.draft_layers
+  if key not in loaded:
+    loaded[key] = load_draft(settings, target)
+  return _make(name, settings, loaded[key]), loaded[key]
 
 
 def load_draft(settings: DrafterSettings, target: LoadedModel) -> Draft:
@@ -178,7 +219,7 @@ def load_draft(settings: DrafterSettings, target: LoadedModel) -> Draft:
   return draft
 
 
-def make(name: str, settings: DrafterSettings, draft: Draft | None) -> Drafter:
+def _make(name: str, settings: DrafterSettings, draft: Draft | None) -> Drafter:
   """The drafter of settings that were checked, around a draft that is there.
 
   Raises:
@@ -199,6 +240,8 @@ def find(name: str) -> type:
   Raises:
     ValueError: there is none.
   """
+  if made := combined.split(name):
+    return made[0]
   if name in DRAFTERS:
     return DRAFTERS[name]
   module, colon, attribute = name.partition(":")
@@ -206,8 +249,8 @@ def find(name: str) -> type:
     close = difflib.get_close_matches(name, DRAFTERS, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     raise ValueError(
-      f"unknown drafter {name!r}: {hint}choose from {', '.join(DRAFTERS)}, or"
-      " give package.module:Class"
+      f"unknown drafter {name!r}: {hint}choose from {', '.join(DRAFTERS)}, give"
+      " package.module:Class, or two of them as A/B or A+B"
     )
   try:
     kind = getattr(importlib.import_module(module), attribute)

@@ -14,7 +14,10 @@ from specjax.drafters import (
   DrafterSettings,
   DraftModel,
   DraftTree,
+  FirstOf,
+  Merge,
   NGram,
+  NGramTree,
   NoDraft,
   registry,
   speculative_config,
@@ -80,8 +83,23 @@ def test_a_tree_is_told_by_name_and_cut_at_the_length_of_a_draft():
   tree = topologies.expansion((3, 2, 1))
   assert drafter == DraftTree(draft.model, tree, "iid")
   shorter = dataclasses.replace(given, num_speculative_tokens=2)
-  again = registry.make("model_tree", shorter, draft)
+  loaded = {(None, 1): draft}
+  again, same = registry.resolve("model_tree", shorter, TARGET, loaded)
   assert again == DraftTree(draft.model, tree.cut(2), "iid")
+  assert same is draft
+
+
+def test_parts_of_a_name_are_combined():
+  given = _settings(draft_layers=1, num_speculative_tokens=3, max_ngram=5)
+  drafter, draft = registry.resolve("ngram/model", given, TARGET)
+  alone, own = registry.resolve(
+    "model", _settings(draft_layers=1, num_speculative_tokens=3), TARGET
+  )
+  assert drafter == FirstOf((NGram(3, max_ngram=5), alone))
+  assert draft.params[0] is None and draft.name == own.name
+  assert draft.params[1].keys() == own.params.keys()
+  drafter, draft = registry.resolve("ngram+ngram_tree", _settings(), TARGET)
+  assert drafter == Merge((NGram(), NGramTree())) and draft is None
 
 
 @pytest.mark.parametrize(
@@ -171,12 +189,18 @@ def test_an_import_path_is_called_with_what_it_names():
   "name, settings, fault",
   [
     ("ngrm", {}, "unknown drafter 'ngrm': did you mean 'ngram'"),
-    ("eagle9", {}, "choose from none, ngram, model"),
+    ("eagle9", {}, "choose from none, ngram, ngram_tree"),
     ("nowhere.at_all:X", {}, "cannot import drafter"),
     ("specjax.sampling:nothing", {}, "cannot import drafter"),
     ("specjax.sampling:draw", {}, "is no drafter: it has no siblings"),
     ("ngram", dict(num_speculative_tokens=0), "at least 1"),
     ("ngram", dict(draft_layers=2), "has no setting draft_layers"),
+    ("ngram/", {}, "has a part without a name"),
+    ("ngram/model+none", {}, r"mixes / .* and \+"),
+    ("ngram+ngrm", {}, "unknown drafter 'ngrm'"),
+    ("ngram/model", dict(draft_layers=1, tree="x"), "no part .* setting tree"),
+    ("ngram/model", {}, "drafter 'model' needs either"),
+    ("model+model_tree", dict(draft_layers=1), "2 parts of .* run one"),
     ("ngram", dict(min_ngram=5, max_ngram=2), "min_ngram <= max_ngram"),
     ("none", dict(max_ngram=2), "has no setting max_ngram"),
     ("ngram", dict(window=2), "no setting window; known are num_spec.*, min_n"),

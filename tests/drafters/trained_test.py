@@ -112,7 +112,7 @@ def test_its_drafter_and_weights_come_back(tmp_path, target, kind, reduced):
     wanted = dataclasses.replace(wanted, vocab_size=VOCABULARY)
   assert drafter == wanted
   name, own = TREES[kind]
-  tree = registry.make(name, settings, draft)
+  tree, _ = registry.resolve(name, settings, target)
   assert type(tree) is not type(drafter) and tree.max_depth == 3
   assert tree == trained.load(tmp_path / "it", target, type(tree), **own)[0]
   same(draft.params, trainee.draft_params(params, frozen))

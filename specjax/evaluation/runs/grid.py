@@ -11,7 +11,7 @@ from specjax import acceptance
 from specjax.api.pairing import default_rule
 from specjax.api.settings import Sampling
 from specjax.checkpoints.loaded import LoadedModel
-from specjax.drafters import DrafterSettings, NoDraft, registry
+from specjax.drafters import DrafterSettings, registry
 from specjax.drafters.registry import Draft
 from specjax.drafters.settings import parse
 from specjax.evaluation.records import PLAIN, Mode
@@ -163,7 +163,7 @@ def _rule(name: str, lenience: float | None) -> Rule:
 
 
 def _method(cell: Cell, target: LoadedModel, loaded: dict) -> Method:
-  drafter, draft = _drafter(cell, target, loaded)
+  drafter, draft = registry.resolve(cell.drafter, cell.settings, target, loaded)
   weights = None if draft is None else draft.params
   if cell.rule is None:
     params = Params(target.params, weights)
@@ -184,20 +184,6 @@ def _method(cell: Cell, target: LoadedModel, loaded: dict) -> Method:
     **law,
   )
   return Method(mode, drafter, weights, rule, cell.sampling)
-
-
-def _drafter(
-  cell: Cell, target: LoadedModel, loaded: dict
-) -> tuple[Drafter, Draft | None]:
-  if cell.drafter == PLAIN:
-    return NoDraft(), None
-  settings, draft = cell.settings, None
-  if registry.takes_draft(cell.drafter):
-    key = tuple(getattr(settings, name) for name in _DRAFT)
-    if key not in loaded:
-      loaded[key] = registry.load_draft(settings, target)
-    draft = loaded[key]
-  return registry.make(cell.drafter, settings, draft), draft
 
 
 def _name(cell: Cell, drafter: Drafter) -> str:
