@@ -81,7 +81,7 @@ def make_plan() -> Plan:
     raise ValueError("a stop string must not be empty")
   name, settings = _drafter()
   settings = registry.completed(name, settings, FLAGS.model)
-  registry.check(name, settings)
+  registry.check(name, settings, FLAGS.model)
   return Plan(
     source=checkpoints.resolve(FLAGS.model),
     drafter=name,

@@ -68,8 +68,13 @@ _ANY_MODEL = Transformer(
 )
 
 
-def check(name: str, settings: DrafterSettings) -> None:
+def check(name: str, settings: DrafterSettings, target: str = "") -> None:
   """Refuses what can be refused before a model is loaded.
+
+  Args:
+    name: as for `resolve`.
+    settings: what was asked for.
+    target: the target's name, for the drafts that are shipped for it.
 
   Raises:
     ValueError: no such drafter, an import path that is no drafter, a setting
@@ -77,9 +82,9 @@ def check(name: str, settings: DrafterSettings) -> None:
   """
   if parts := _parts(name, settings):
     for part, own in parts:
-      check(part, own)
+      check(part, own, target)
     return
-  kind = find(name)
+  kind, settings = find(name), completed(name, settings, target)
   given = building.values(name, kind, settings)
   if not takes_draft(name):
     for key in ("draft_model", "draft_layers"):

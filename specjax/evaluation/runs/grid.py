@@ -100,7 +100,7 @@ def expand(grid: Grid) -> tuple[Cell, ...]:
     cells[Cell(sampling=sampling)] = None
     cells.update(dict.fromkeys(found))
   for cell in cells:
-    registry.check(cell.drafter, cell.settings)
+    registry.check(cell.drafter, cell.settings, grid.target)
     if cell.rule is not None:
       _rule(cell.rule, cell.lenience)
   return tuple(cells)
