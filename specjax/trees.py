@@ -111,6 +111,18 @@ def path_to(
   return jnp.where(at.any(-1), found, slot[:, None])
 
 
+def depth_along(nodes: Nodes, text: Int[Array, "B D"]) -> Int[Array, "B"]:
+  """How far judged nodes go on with a text, of which text[:, 0] comes first."""
+  size = nodes.num_judged
+  mask = ancestry(nodes.parents[:, :size], size)
+  depth = depths(mask)
+  at = jnp.broadcast_to(depth[:, 1:] - 1, nodes.tokens[:, :size].shape)
+  wanted = jnp.take_along_axis(text, jnp.minimum(at, text.shape[1] - 1), 1)
+  same = (nodes.tokens[:, :size] == wanted) & live(nodes)[:, :size]
+  same = (_prepend(same, True)[:, None] | ~mask).all(-1)  # and its ancestors
+  return jnp.where(same, depth, 0).max(-1)
+
+
 @struct.dataclass
 class Merged:
   """A forest in which no two siblings have one token.

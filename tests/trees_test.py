@@ -92,6 +92,18 @@ def test_slots_stand_at_their_depth():
   assert slots.positions.tolist() == [[10, 11, 11, 12, 12]]
 
 
+def test_how_far_a_tree_goes_with_a_text():
+  #  5 6 7 8 in slots 1 to 4: the paths 5, 6, 5 7, 5 8
+  for text, wanted in (
+    ([5, 8], [2, 1]),
+    ([5, 7], [2, 2]),
+    ([6, 7], [1, 1]),
+    ([7, 8], [0, 0]),
+  ):
+    got = [trees.depth_along(tree(n), jnp.asarray([text]))[0] for n in (4, 3)]
+    assert got == wanted
+
+
 SIZE, JUDGED, DEEP = 14, 11, 5
 
 merge = jax.jit(trees.merge_siblings)

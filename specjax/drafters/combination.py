@@ -142,13 +142,11 @@ def _of(part: Drafter, share: Share, seen: Feedback) -> Feedback:
   taps = {name: seen.taps[name] for name in part.taps}
   if seen.slots is None or seen.accepted is None:
     return dataclasses.replace(seen, taps=taps)
-  batch, burst = seen.slots.shape
-  on_path = jnp.arange(burst)[None] <= seen.accepted[:, None]
-  same = share.slots[:, :, None] == seen.slots[:, None]
-  kept = (same & on_path[:, None]).any(-1)
+  kept = (share.slots[:, :, None] == seen.slots[:, None]).any(-1)
   mask = trees.ancestry(share.nodes.parents, share.nodes.tokens.shape[1])
   depth = jnp.where(kept, trees.depths(mask), 0)
   deepest = jnp.argmax(depth, 1).astype(jnp.int32)
+  accepted = jnp.take_along_axis(depth, deepest[:, None], 1)[:, 0]
   logits = None
   if part.reads_logits and seen.logits is not None:
     at = jnp.maximum(share.slots, 0)[..., None]
@@ -158,8 +156,8 @@ def _of(part: Drafter, share: Share, seen: Feedback) -> Feedback:
   return dataclasses.replace(
     seen,
     taps=taps,
-    slots=trees.path_to(mask, deepest, burst),
-    accepted=jnp.take_along_axis(depth, deepest[:, None], 1)[:, 0],
+    slots=trees.path_to(mask, deepest, seen.slots.shape[1]),
+    accepted=jnp.minimum(accepted, seen.accepted),
     nodes=share.nodes,
     logits=logits,
   )

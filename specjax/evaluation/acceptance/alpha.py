@@ -15,7 +15,7 @@ import numpy as np
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 
-from specjax import passes, sampling
+from specjax import passes, sampling, trees
 from specjax.models import cache as kv_cache
 from specjax.passes import Engine
 from specjax.theory import acceptance as theory
@@ -34,6 +34,7 @@ class Positions:
     exact_match: sum of p q, the chance that the target's own sample is it.
     agrees: the target's likeliest token is the draft's, or the one proposed.
     entropy: of p, in nats.
+    kept: nodes of the proposal that the text goes on with, one after another.
   """
 
   seen: Bool[Array, "B T"]
@@ -42,6 +43,7 @@ class Positions:
   exact_match: Float[Array, "B T"]
   agrees: Bool[Array, "B T"]
   entropy: Float[Array, "B T"]
+  kept: Int[Array, "B T"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,31 +109,36 @@ def summarize(*parts: Positions) -> Alpha:
   )
 
 
-@jax.jit(static_argnames="engine")
+@jax.jit(static_argnames=("engine", "depth"))
 def force(
-  engine: Engine, params: Params, rows: Rows, until: Int[Array, "B"]
+  engine: Engine,
+  params: Params,
+  rows: Rows,
+  until: Int[Array, "B"],
+  depth: int = 1,
 ) -> Positions:
   """Walks the texts from where the rows stand, one position a step.
 
   One loop on the device. The first node of a proposal counts, drawn with the
   keys of the round that would begin there; laws are `rows.sampling`'s, before
-  constraints. A drafter is asked for a depth of 1.
+  constraints.
 
   Args:
     rows: prefilled, as decoding would start from them; `tokens` hold the whole
       texts.
     until: tokens of each text, at most two less than the buffers hold.
+    depth: asked of the drafter; more than 1 only matters to `kept`.
   """
   size = rows.tokens.shape[1]
   rows = dataclasses.replace(
     rows,
     active=rows.length < until,
     limit=jnp.full_like(until, size),
-    max_draft=jnp.ones_like(until),
+    max_draft=jnp.full_like(until, depth),
   )
   zero = jnp.zeros(rows.tokens.shape, jnp.float32)
   no = jnp.zeros(rows.tokens.shape, bool)
-  start = (no, no, zero, zero, no, zero)
+  start = (no, no, zero, zero, no, zero, zero.astype(jnp.int32))
 
   def step(carry):
     rows, seen = carry
@@ -158,7 +165,7 @@ def _step(engine: Engine, params: Params, rows: Rows, until):
     kv_cache.hide_done(rows.cache, rows.active),
     taps=engine.drafter.taps,
   )
-  found = _measure(rows, proposal, run.logits)
+  found = _measure(rows, proposal, run.logits, until)
 
   count = rows.active.astype(jnp.int32)
   burst = engine.burst
@@ -189,7 +196,9 @@ def _step(engine: Engine, params: Params, rows: Rows, until):
   )
 
 
-def _measure(rows: Rows, proposal: Proposal, logits: Float[Array, "B 1 V"]):
+def _measure(
+  rows: Rows, proposal: Proposal, logits: Float[Array, "B 1 V"], until
+):
   """The fields of `Positions`, [B] each."""
   p = sampling.dense(sampling.make_law(logits, rows.sampling))[:, 0]
   token = proposal.nodes.tokens[:, 0]
@@ -205,6 +214,10 @@ def _measure(rows: Rows, proposal: Proposal, logits: Float[Array, "B 1 V"]):
   def where(value):
     return jnp.where(proposed, value, jnp.zeros_like(value))
 
+  size = max(proposal.nodes.max_depth, 1)
+  text = passes.gather_tokens(rows.tokens, rows.length, size)
+  there = rows.length[:, None] + jnp.arange(size)[None] < until[:, None]
+  kept = trees.depth_along(proposal.nodes, jnp.where(there, text, -1))
   entropy = -jnp.where(p > 0, p * jnp.log(jnp.maximum(p, 1e-37)), 0.0).sum(-1)
   return (
     rows.active,
@@ -213,4 +226,5 @@ def _measure(rows: Rows, proposal: Proposal, logits: Float[Array, "B 1 V"]):
     where((p * q).sum(-1)),
     where(likeliest == sampling.lowest_argmax(logits[:, 0])),
     entropy,
+    where(kept),
   )
