@@ -23,6 +23,22 @@ def chain(tokens: Int[Array, "B N"], count: Int[Array, "B"]) -> Nodes:
   )
 
 
+def chains(tokens: Int[Array, "B G D"]) -> Nodes:
+  """Several chains side by side, all nodes live."""
+  batch, number, deep = tokens.shape
+  first = jnp.arange(number, dtype=jnp.int32)[:, None] * deep
+  step = jnp.arange(deep, dtype=jnp.int32)[None]
+  size = number * deep
+  return Nodes(
+    tokens=tokens.reshape(batch, size),
+    parents=jnp.where(step > 0, first + step, 0).reshape(1, size),
+    count=jnp.full((batch,), size, jnp.int32),
+    rider_count=jnp.zeros((batch,), jnp.int32),
+    num_judged=size,
+    max_depth=deep,
+  )
+
+
 def ancestry(
   parents: Int[Array, "#B N"], max_depth: int
 ) -> Bool[Array, "#B W W"]:

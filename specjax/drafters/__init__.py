@@ -7,6 +7,8 @@ from specjax.drafters.eagle import Eagle
 from specjax.drafters.eagle_tree import EagleTree
 from specjax.drafters.first_of import FirstOf
 from specjax.drafters.heads import Heads, HeadTree
+from specjax.drafters.jacobi import Jacobi
+from specjax.drafters.lookahead import Lookahead
 from specjax.drafters.merge import Merge
 from specjax.drafters.ngram import NGram
 from specjax.drafters.ngram_tree import NGramTree
@@ -26,6 +28,8 @@ __all__ = [
   "FirstOf",
   "HeadTree",
   "Heads",
+  "Jacobi",
+  "Lookahead",
   "Merge",
   "NGram",
   "NGramTree",

@@ -94,7 +94,7 @@ class NGramTree:
     matched: Int[Array, "B T"],
     budget: Int[Array, "B"],
   ) -> Nodes:
-    batch, size = tokens.shape
+    size = tokens.shape[1]
     # A float32 counts to 2^24: for a max_ngram of 4, 4 million tokens of text.
     rank = matched * size + jnp.arange(size)[None]
     rank = jnp.where(matched > 0, rank, -1).astype(jnp.float32)
@@ -102,19 +102,11 @@ class NGramTree:
     number, deep = end.shape[1], self.max_depth
     longest = jnp.take_along_axis(matched, end, 1)
     following = continuations(tokens, length, end.astype(jnp.int32), deep)
-    chain = jnp.arange(number, dtype=jnp.int32)[:, None] * deep
-    step = jnp.arange(deep, dtype=jnp.int32)[None]
-    parents = jnp.where(step > 0, chain + step, 0)  # slots: one before
-    there = (longest > 0)[..., None] & (step[None] < budget[:, None, None])
-    forest = Nodes(
-      tokens=following.reshape(batch, -1),
-      parents=parents.reshape(1, -1),
-      count=jnp.full((batch,), number * deep, jnp.int32),
-      rider_count=jnp.zeros((batch,), jnp.int32),
-      num_judged=number * deep,
-      max_depth=deep,
-    )
-    merged = trees.merge_siblings(forest, there.reshape(batch, -1))
+    step = jnp.arange(deep, dtype=jnp.int32)[None, None]
+    there = (longest > 0)[..., None] & (step < budget[:, None, None])
+    forest = trees.chains(following)
+    there = there.reshape(forest.tokens.shape)
+    merged = trees.merge_siblings(forest, there)
     # The first copy of a node is that of the longest match.
     of_first = jnp.take_along_axis(longest, merged.first // deep, 1)
     score = of_first * (number + 1) + merged.copies
