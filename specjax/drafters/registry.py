@@ -14,6 +14,8 @@ from specjax.drafters.draft_tree import DraftTree
 from specjax.drafters.eagle import Eagle
 from specjax.drafters.eagle_tree import EagleTree
 from specjax.drafters.heads import Heads, HeadTree
+from specjax.drafters.jacobi import Jacobi
+from specjax.drafters.lookahead import Lookahead
 from specjax.drafters.ngram import NGram
 from specjax.drafters.ngram_tree import NGramTree
 from specjax.drafters.none import NoDraft
@@ -31,6 +33,8 @@ DRAFTERS = {
   "none": NoDraft,
   "ngram": NGram,
   "ngram_tree": NGramTree,
+  "jacobi": Jacobi,
+  "lookahead": Lookahead,
   "model": DraftModel,
   "model_tree": DraftTree,
   "medusa": Heads,

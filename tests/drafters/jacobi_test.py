@@ -10,7 +10,8 @@ import pytest
 from specjax.acceptance import ExactMatch
 from specjax.drafters import Jacobi
 from specjax.models.table import TableModel
-from specjax.testing import Case, cases, check_case, runs, tables
+from specjax.testing import check_case, runs, tables
+from specjax.testing.built_in import jacobi_case
 from specjax.testing.oracle import greedy_walk
 from specjax.types import ACCEPTED, Feedback, Params, Streams
 
@@ -106,22 +107,12 @@ def test_a_row_that_ran_no_round_keeps_its_guesses():
   assert moved.tolist() == [[4, 2, -1], [2, 1, 1], [3, 0, 0]]
 
 
-CASE = Case(
-  name="jacobi/exact_match",
-  make=lambda model, depth: Jacobi(depth),
-  rule=ExactMatch(),
-  weights=cases.no_draft_weights,
-  best_weights=None,
-  draws_like_target=False,
-)
-
-
 @pytest.mark.parametrize(
   "check",
   ["exact_tables", "ragged_tables", "late_rows", "limits"],
 )
 def test_battery(check):
-  check_case(CASE, check)
+  check_case(jacobi_case(ExactMatch()), check)
 
 
 def test_a_chain_of_none_is_refused():

@@ -10,7 +10,8 @@ import pytest
 from specjax.acceptance import ExactMatch
 from specjax.drafters import Lookahead, ngram_pool
 from specjax.models.table import TableModel
-from specjax.testing import Case, cases, check_case, runs, tables
+from specjax.testing import check_case, runs, tables
+from specjax.testing.built_in import lookahead_case
 from specjax.testing.oracle import greedy_walk
 from specjax.types import ACCEPTED, DRAFTED, Params, Streams
 
@@ -169,22 +170,11 @@ def test_windows_pools_and_rounds_are_those_of_plain_python(drafter):
   assert set(np.unique(got.history[..., ACCEPTED])) >= {0, 1, deepest}
 
 
-def _case(rule):
-  return Case(
-    name=f"lookahead/{rule.name}",
-    make=lambda model, depth: Lookahead(3, depth + 1, 2, True, 64),
-    rule=rule,
-    weights=cases.no_draft_weights,
-    best_weights=None,
-    draws_like_target=False,
-  )
-
-
 @pytest.mark.parametrize(
   "check", ["greedy_nets", "exact_tables", "ragged_tables", "late_rows"]
 )
 def test_battery(check):
-  check_case(_case(ExactMatch()), check)
+  check_case(lookahead_case(ExactMatch()), check)
 
 
 @pytest.mark.parametrize(

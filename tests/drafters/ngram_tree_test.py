@@ -9,7 +9,8 @@ import pytest
 
 from specjax.acceptance import ExactMatch, Recursive
 from specjax.drafters import NGram, NGramTree
-from specjax.testing import Case, cases, check_case, runs
+from specjax.testing import cases, check_case, runs
+from specjax.testing.built_in import ngram_tree_case
 from specjax.types import Params, Streams
 
 MODEL, TARGET = cases.wide_world()
@@ -107,17 +108,6 @@ def test_one_match_is_the_chain_of_prompt_lookup():
     )
 
 
-def _case(rule):
-  return Case(
-    name=f"ngram_tree/{rule.name}",
-    make=lambda model, depth: NGramTree(2 * depth, depth, 1, 3, 4),
-    rule=rule,
-    weights=cases.no_draft_weights,
-    best_weights=cases.no_draft_weights,
-    draws_like_target=False,
-  )
-
-
 @pytest.mark.parametrize(
   "rule, check",
   [
@@ -128,7 +118,7 @@ def _case(rule):
   ids=lambda x: getattr(x, "name", x),
 )
 def test_battery(rule, check):
-  check_case(_case(rule), check)
+  check_case(ngram_tree_case(rule), check)
 
 
 @pytest.mark.parametrize(
