@@ -13,7 +13,7 @@ from specjax.models.table import TableModel
 from specjax.testing import check_case, runs, tables
 from specjax.testing.built_in import lookahead_case
 from specjax.testing.oracle import greedy_walk
-from specjax.types import ACCEPTED, DRAFTED, Params, Streams
+from specjax.types import ACCEPTED, DRAFTED, EMITTED, Params, Streams
 
 MODEL = TableModel(6, 3)
 TARGET = tables.random_table(2, 6, 3)
@@ -158,6 +158,8 @@ def test_windows_pools_and_rounds_are_those_of_plain_python(drafter):
     assert runs.new_tokens(got, row) == walk
     for i, (window, grams, judged, kept) in enumerate(told):
       nodes, state = shown[i]
+      room = new[row] - got.history[row, :i, EMITTED].sum() - 1
+      fits = min(budgets[row], room) > 0
       # The corner is the last token's place.
       ours = np.ravel(state.window[row])[1:].tolist()
       assert ours == [x for line in window for x in line][1:]
@@ -167,6 +169,11 @@ def test_windows_pools_and_rounds_are_those_of_plain_python(drafter):
       assert paths_of(nodes, row) == prefixes(judged)
       assert got.history[row, i, DRAFTED] == nodes.count[row]
       assert got.history[row, i, ACCEPTED] == kept
+      assert nodes.rider_count[row] == (drafter.num_riders if fits else 0)
+    done = [jax.tree.leaves(state) for _, state in shown[len(told) :]]
+    for leaves in done:  # a row that is done learns no more
+      for x, y in zip(leaves, done[0], strict=True):
+        assert (x[row] == y[row]).all()
   assert set(np.unique(got.history[..., ACCEPTED])) >= {0, 1, deepest}
 
 
