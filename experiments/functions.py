@@ -5,8 +5,8 @@ python -m experiments.functions --output=FUNCTIONS.jsonl --asked=ASKED.jsonl
 A query is the first paragraph of a function's docstring, its answer the rest of
 the function. FUNCTIONS are conversations for --texts of experiments.finetune;
 ASKED are other queries, for --prompt_file of experiments.conversations: one in
-four, up to --count. Nothing is fetched: the files are those of the Python that
-runs. See docs/training.md.
+four, up to --queries. Nothing is fetched: the files are those of the Python
+that runs. See docs/training.md.
 """
 
 import ast
@@ -29,9 +29,7 @@ _OUTPUT = flags.DEFINE_string(
   "output", None, "Conversations to write, JSONL.", **shared.ALSO_ELSEWHERE
 )
 _ASKED = flags.DEFINE_string("asked", None, "Queries to write, JSONL.")
-_COUNT = flags.DEFINE_integer(
-  "count", 480, "Queries kept from training.", **shared.ALSO_ELSEWHERE
-)
+_QUERIES = flags.DEFINE_integer("queries", 480, "Queries kept from training.")
 _LONGEST = flags.DEFINE_integer("longest", 256, "Tokens of a conversation.")
 _LEFT_OUT = ("test", "tests", "site-packages", "idle_test")
 _SHORTEST_ANSWER = 40  # tokens: what is shorter is mostly a call of another
@@ -111,7 +109,7 @@ def main() -> int:
   random.Random(0).shuffle(found)
   asked, learnt = [], [header({"source": "functions"})]
   for number, (told, code) in enumerate(found):
-    if number % 4 == 3 and len(asked) < _COUNT.value:
+    if number % 4 == 3 and len(asked) < _QUERIES.value:
       asked.append({"prompt": told})
     elif (
       text := _conversation(tokenizer, str(number), told, code)

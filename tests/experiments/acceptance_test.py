@@ -111,7 +111,7 @@ def test_a_sweep(call, tmp_path):
 @pytest.mark.parametrize(
   "argv, message",
   [
-    ((), "no draft length to vary"),
+    ((), "proposes nothing"),
     (("--drafter=ngram", "--gammas=0..3"), "gammas must be like 1..8"),
     (("--drafter=ngram", "--gammas=x"), "gammas must be like 1..8"),
     (("--drafter=ngram", "--temperatures=a"), "must be numbers, got 'a'"),

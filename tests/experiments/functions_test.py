@@ -75,7 +75,9 @@ def test_one_in_four_is_asked_and_the_rest_are_learnt(
   )
   monkeypatch.setattr(sysconfig, "get_path", lambda name: str(shelf))
   out, asked = tmp_path / "new" / "f.jsonl", tmp_path / "asked.jsonl"
-  got = run(functions.main, f"--output={out}", f"--asked={asked}", "--count=1")
+  got = run(
+    functions.main, f"--output={out}", f"--asked={asked}", "--queries=1"
+  )
   assert got.status == 0, got.err
   assert got.out == f"8 functions in {out}\n1 queries in {asked}\n"
   (query,) = [json.loads(line) for line in asked.read_text().splitlines()]
