@@ -23,6 +23,7 @@ from specjax.evaluation.costs.timed import Desk
 from specjax.evaluation.questions import Question
 from specjax.evaluation.runs import environment
 from specjax.evaluation.runs.conversations import prompt_ids, wants_chat
+from specjax.types import Rule
 
 FLAGS = flags.FLAGS
 _SPARE = 2  # tokens of the buffers past the longest answer
@@ -57,7 +58,7 @@ def study(
   folder = make_folder(output, "acceptance.json")
   plan = dataclasses.replace(plan, settings=settings)
   target, methods = plan.load()
-  drafter, draft = methods["drafter"], methods["draft"]
+  drafter = methods["drafter"]
   params, rule = setup.judged_by(target, methods)
   prompts = _prompts(asked, target, chat)
   ends = target.tokenizer.eos_ids if target.tokenizer else ()
@@ -67,10 +68,7 @@ def study(
     desk, drafter, params.draft, rule, prompts, sizes, setup.report
   )
   result = {
-    "drafter": plan.drafter,
-    "draft_model": None if draft is None else draft.name,
-    "rule": rule.name,
-    "lossless": acceptance.is_lossless(drafter, rule),
+    **_of_methods(plan, methods, rule),
     **_of_run(target, config, prompts),
     **result,
   }
@@ -93,7 +91,7 @@ def _tree(
     raise ValueError(f"drafter {plan.drafter!r} has no draft length to vary")
   folder = make_folder(output, "acceptance.json")
   target, methods = plan.load()
-  drafter, draft = methods["drafter"], methods["draft"]
+  drafter = methods["drafter"]
   params, rule = setup.judged_by(target, methods)
   prompts = _prompts(asked, target, chat)
   ends = target.tokenizer.eos_ids if target.tokenizer else ()
@@ -108,13 +106,10 @@ def _tree(
     setup.report,
   )
   result = {
-    "drafter": plan.drafter,
+    **_of_methods(plan, methods, rule),
     "options": plan.options,
     "num_nodes": drafter.num_nodes,
     "max_depth": drafter.max_depth,
-    "draft_model": None if draft is None else draft.name,
-    "rule": rule.name,
-    "lossless": acceptance.is_lossless(drafter, rule),
     **_of_run(target, config, prompts),
     **result,
   }
@@ -210,6 +205,18 @@ def _desk(target: LoadedModel, prompts, new_tokens: int, ends) -> Desk:
     new_tokens=new_tokens,
     eos_ids=tuple(ends),
   )
+
+
+def _of_methods(
+  plan: setup.Plan, methods: dict[str, Any], rule: Rule
+) -> dict[str, Any]:
+  draft = methods["draft"]
+  return {
+    "drafter": plan.drafter,
+    "draft_model": None if draft is None else draft.name,
+    "rule": rule.name,
+    "lossless": acceptance.is_lossless(methods["drafter"], rule),
+  }
 
 
 def _of_run(target: LoadedModel, config, prompts) -> dict[str, Any]:

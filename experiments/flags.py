@@ -46,9 +46,8 @@ def define_drafting() -> None:
     "drafter",
     "none",
     "none, ngram, jacobi, lookahead, model, medusa, blockwise, eagle, eagle3,"
-    " trees (ngram_tree,"
-    " model_tree, medusa_tree, blockwise_tree, eagle_tree), or"
-    " package.module:Class; A/B is the first of two that has something, A+B"
+    " trees (ngram_tree, model_tree, medusa_tree, blockwise_tree, eagle_tree),"
+    " or package.module:Class; A/B is the first of two that has something, A+B"
     ' both in one tree. Own settings stand behind: "model_tree tree=chain:4".',
   )
   flags.DEFINE_string(

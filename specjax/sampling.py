@@ -91,6 +91,13 @@ def _numbers(name: str, value: Any, kinds: str) -> np.ndarray:
   return array
 
 
+def point_masses(tokens: Int[Array, "B U"], vocab_size: int) -> Law:
+  """The laws in which each token is certain."""
+  token = jax.lax.broadcasted_iota(jnp.int32, (1, 1, vocab_size), 2)
+  zero = jnp.zeros(tokens.shape, jnp.float32)
+  return Law(jnp.where(token == tokens[..., None], 0.0, -jnp.inf), zero, zero)
+
+
 def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:
   """The law that `sampling` makes of logits, the same for target and draft.
 
@@ -102,15 +109,13 @@ def make_law(logits: Float[Array, "B U V"], sampling: Sampling) -> Law:
   top = logits.max(-1, keepdims=True)
   logits = jnp.where((top == -jnp.inf) & (token == 0), 0.0, logits)
   top = jnp.where(top == -jnp.inf, 0.0, top)
-  argmax = lowest_argmax(logits)
-  one_hot = jnp.where(token == argmax[..., None], 0.0, -jnp.inf)
+  likeliest = point_masses(lowest_argmax(logits), logits.shape[-1])
   if "temperature" not in sampling.uses:
-    zero = jnp.zeros(argmax.shape, jnp.float32)
-    return Law(one_hot, zero, zero)
+    return likeliest
   greedy = sampling.temperature == 0.0
   t = jnp.maximum(sampling.temperature, jnp.finfo(jnp.float32).tiny)
   scaled = (logits - top) / t[:, None, None]  # at most 0, and 0 at the argmax
-  scaled = jnp.where(greedy[:, None, None], one_hot, scaled)
+  scaled = jnp.where(greedy[:, None, None], likeliest.scaled, scaled)
   cutoff = filters.cutoffs(scaled, sampling)
   cutoff = jnp.where(greedy[:, None], 0.0, cutoff)
   kept = scaled >= cutoff[..., None]

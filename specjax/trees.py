@@ -5,8 +5,9 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 from flax import struct
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
+from specjax import filters
 from specjax.types import Nodes, Slots
 
 
@@ -220,6 +221,36 @@ def merge_siblings(
     count=count,
   )
   return Merged(merged, slots, first, copies)
+
+
+def best_nodes(nodes: Nodes, score: Float[Array, "B M"], size: int) -> Nodes:
+  """The judged nodes with the best scores, in their order.
+
+  Args:
+    nodes: without riders.
+    score: of each; -inf of what is not to be taken. A parent that is to be
+      taken has at least its children's; of equal ones the earlier is better.
+    size: N, the most nodes of a row.
+  """
+  number = score.shape[1]
+  extra = ((0, 0), (0, max(0, size - number)))
+  score = jnp.pad(score, extra, constant_values=-jnp.inf)
+  best, at = filters.largest(score, size)
+  live = best > -jnp.inf
+  at = jnp.sort(jnp.where(live, at, number), 1)  # the dead come last
+  dead, taken = at == number, jnp.minimum(at, number - 1)
+  parents = jnp.broadcast_to(nodes.parents, nodes.tokens.shape)
+  parents = jnp.take_along_axis(parents, taken, 1)
+  # Slot of a node: 1 + the number of kept ones before it.
+  slots = jax.vmap(jnp.searchsorted)(at, parents - 1).astype(jnp.int32) + 1
+  tokens = jnp.take_along_axis(nodes.tokens, taken, 1)
+  return dataclasses.replace(
+    nodes,
+    tokens=jnp.where(dead, 0, tokens),
+    parents=jnp.where(dead | (parents == 0), 0, slots),
+    count=live.sum(1, dtype=jnp.int32),
+    num_judged=size,
+  )
 
 
 def _prepend(x: Array, value) -> Array:

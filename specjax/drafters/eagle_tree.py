@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import struct
 from jaxtyping import Array, Bool, Float, Int
 
+from specjax import trees
 from specjax.drafters.eagle import EagleState, OverFeatures
 from specjax.filters import largest
 from specjax.models import cache as kv_cache
@@ -221,21 +222,14 @@ class EagleTree(OverFeatures):
     """
     batch, size = pool.tokens.shape
     there = pool.depths[None] <= budget[:, None]
-    scores = jnp.where(there, pool.scores, -jnp.inf)
-    best, at = largest(scores, self.num_nodes)
-    live = best > -jnp.inf
-    at = jnp.sort(jnp.where(live, at, size), 1)  # the dead come last
-    count = live.sum(1, dtype=jnp.int32)
-    at_or_any = jnp.minimum(at, size - 1)
-    parent = jnp.take_along_axis(pool.parents, at_or_any, 1)
-    # Slot of a candidate: 1 + the number of kept ones before it.
-    slot = jax.vmap(jnp.searchsorted)(at, parent).astype(jnp.int32) + 1
-    dead = jnp.arange(self.num_nodes)[None] >= count[:, None]
-    return Nodes(
-      tokens=jnp.take_along_axis(pool.tokens, at_or_any, 1),
-      parents=jnp.where(dead | (parent < 0), 0, slot),
-      count=count,
-      rider_count=jnp.zeros((batch,), jnp.int32),
-      num_judged=self.num_nodes,
+    none = jnp.zeros((batch,), jnp.int32)
+    nodes = Nodes(
+      tokens=pool.tokens,
+      parents=pool.parents + 1,
+      count=none,
+      rider_count=none,
+      num_judged=size,
       max_depth=self.max_depth,
     )
+    scores = jnp.where(there, pool.scores, -jnp.inf)
+    return trees.best_nodes(nodes, scores, self.num_nodes)

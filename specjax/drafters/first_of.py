@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from specjax import sampling
 from specjax.drafters.combination import Combination, CombinedState, share
 from specjax.types import (
   Drafter,
-  Law,
   Nodes,
   Params,
   Proposal,
@@ -147,7 +147,7 @@ class FirstOf(Combination):
     for nodes, q, own in ((p.nodes, p.q, p.q_row) for p in proposals):
       judged = nodes.num_judged
       if q is None or own is None:
-        q = _point_masses(nodes.tokens[:, :judged], *sizes)
+        q = sampling.point_masses(nodes.tokens[:, :judged], *sizes)
         own = jnp.arange(judged, dtype=jnp.int32)[None]
       own = jnp.pad(own[:, :judged], ((0, 0), (0, self.num_nodes - judged)))
       row = jnp.where((nodes.count > 0)[:, None], start + own, row)
@@ -155,11 +155,3 @@ class FirstOf(Combination):
       start += q.scaled.shape[1]
     q = jax.tree.map(lambda *each: jnp.concatenate(each, 1), *laws)
     return q, row
-
-
-def _point_masses(tokens: Int[Array, "B N"], vocab: int) -> Law:
-  """The law of each token that is certain."""
-  token = jax.lax.broadcasted_iota(jnp.int32, (1, 1, vocab), 2)
-  zero = jnp.zeros(tokens.shape, jnp.float32)
-  one_hot = jnp.where(token == tokens[..., None], 0.0, -jnp.inf)
-  return Law(one_hot.astype(jnp.float32), zero, zero)

@@ -8,7 +8,7 @@ the datastore.
 import dataclasses
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from specjax import passes, trees
 from specjax.drafters.ngram import check_lengths, continuations, match_lengths
@@ -110,25 +110,5 @@ class NGramTree:
     # The first copy of a node is that of the longest match.
     of_first = jnp.take_along_axis(longest, merged.first // deep, 1)
     score = of_first * (number + 1) + merged.copies
-    return self._best(merged.nodes, score.astype(jnp.float32))
-
-  def _best(self, nodes: Nodes, score: Float[Array, "B _"]) -> Nodes:
-    """The best of merged nodes, in their order; of equal ones the first."""
-    size = score.shape[1]
-    extra = max(0, self.num_nodes - size)
-    score = jnp.where(trees.live(nodes), score, 0.0)
-    score = jnp.pad(score, ((0, 0), (0, extra)))
-    best, at = largest(score, self.num_nodes)
-    at = jnp.sort(jnp.where(best > 0, at, size), 1)  # the dead come last
-    dead, at = at == size, jnp.minimum(at, size - 1)
-    tokens = jnp.take_along_axis(nodes.tokens, at, 1)
-    parents = jnp.take_along_axis(nodes.parents, at, 1)
-    kept = (at[:, None] + 1 == parents[..., None]) & ~dead[:, None]
-    place = jnp.argmax(kept, -1).astype(jnp.int32) + 1
-    return dataclasses.replace(
-      nodes,
-      tokens=jnp.where(dead, 0, tokens),
-      parents=jnp.where(dead | (parents == 0), 0, place),
-      count=(~dead).sum(1, dtype=jnp.int32),
-      num_judged=self.num_nodes,
-    )
+    score = jnp.where(trees.live(merged.nodes), score, -jnp.inf)
+    return trees.best_nodes(merged.nodes, score, self.num_nodes)

@@ -112,8 +112,7 @@ def _cases(drafter: str, rule: str) -> Iterator[tuple[str, Case]]:
   rules = list(acceptance.RULES) if rule == "all" else [rule]
   if drafter == "all" or (rule == "all" and drafter in BUILT_IN):
     names = list(BUILT_IN) if drafter == "all" else [drafter]
-    for name, make, found in pairs.exact_pairs(names, rules):
-      yield name, make(found)
+    yield from pairs.exact_pairs(names, rules)
     return
   if rule == "all":
     raise ValueError("--rule=all goes with the drafters that have a name")

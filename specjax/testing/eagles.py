@@ -125,12 +125,6 @@ def eagle_case(
 def eagle_tree_case(rule: Rule, **changes) -> Case:
   """EAGLE-2's trees with a rule."""
   options: dict[str, Any] = dict(
-    name=f"eagle_tree/{rule.name}",
-    make=eagle_tree_drafter,
-    rule=rule,
-    weights=eagle_weights,
-    best_weights=None,
-    draws_like_target=False,
-    reaches_all=False,
+    name=f"eagle_tree/{rule.name}", make=eagle_tree_drafter
   )
-  return Case(**(options | changes))
+  return eagle_case(rule, **(options | changes))

@@ -112,11 +112,8 @@ def medusa_tree_case(rule: Rule, **changes) -> Case:
   options: dict[str, Any] = dict(
     name=f"medusa_tree/{rule.name}",
     make=lambda model, depth: HeadTree(heads_net(model), bushy(depth)),
-    rule=rule,
-    weights=heads_weights,
-    draws_like_target=False,
   )
-  return Case(**(options | changes))
+  return medusa_case(rule, **(options | changes))
 
 
 def _case(rule: Rule, kind: type, changes: dict[str, Any]) -> Case:

@@ -10,13 +10,12 @@ from specjax import acceptance
 from specjax.testing.battery import CheckResult, run_check
 from specjax.testing.built_in import BUILT_IN
 from specjax.testing.cases import Case, small_world
-from specjax.types import Rule
 
 
 def exact_pairs(
   drafters: Sequence[str], rules: Sequence[str]
-) -> Iterator[tuple[str, Callable[[Rule], Case], Rule]]:
-  """(the drafter's name, its case, the rule) of every pair that is exact.
+) -> Iterator[tuple[str, Case]]:
+  """(the drafter's name, the case) of every pair that is exact.
 
   Args:
     drafters: keys of `BUILT_IN`.
@@ -27,7 +26,7 @@ def exact_pairs(
     for rule in map(acceptance.make_rule, rules):
       case = BUILT_IN[name](rule)
       if acceptance.is_lossless(case.make(model, case.depth), rule):
-        yield name, BUILT_IN[name], rule
+        yield name, case
 
 
 def run_pair(

@@ -45,7 +45,7 @@ def test_bad_arguments_are_one_line(argument, message, capsys):
 def test_every_exact_pair_is_in_the_table():
   rules = list(acceptance.RULES)
   found = {
-    (n, rule.name) for n, _, rule in pairs.exact_pairs(list(BUILT_IN), rules)
+    (n, case.rule.name) for n, case in pairs.exact_pairs(list(BUILT_IN), rules)
   }
   assert ("eagle3", "block_verification") in found
   assert ("model_tree_iid", "kseq") in found
